@@ -15,6 +15,7 @@ response is sent when the coordinator has answered.
     consumer_group_describe.py   ConsumerGroupDescribe
     streams_group_describe.py    StreamsGroupDescribe
     delete_groups.py             DeleteGroups
+    group_description.py         GroupDescription: the common walk of the describe requests of three kinds
     group_topics.py              the topics of a request that a client may see or read
     merged_parts.py              MergedParts: one response from the answers of several coordinators
 """

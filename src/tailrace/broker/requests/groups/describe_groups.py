@@ -16,9 +16,10 @@ from typing import TypeAlias
 from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
+from tailrace.broker.requests.groups.group_description import authorized_operations
 from tailrace.broker.requests.groups.merged_parts import MergedParts
 from tailrace.broker.requests.request_context import Request
-from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Authorizer, Operation, group_operations
+from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -66,10 +67,7 @@ def _describe(
             now_ms,
         )
         return
-    operations = NOT_ASKED
-    if request.body.include_authorized_operations:
-        context = request.context
-        operations = group_operations(authorizer, context.principal, context.client_host, group_id)
+    operations = authorized_operations(request, group_id, authorizer)
     version = request.version
 
     def describe(shard: GroupCoordinator) -> DescribeGroupsResponse.DescribedGroup:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.consumer.consumer_heartbeat import IsVisible, all_visible
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.image import TopicImage
-from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.errors import ErrorCode
 
 
 class FoundTopic(NamedTuple):
@@ -29,15 +28,6 @@ def visibility_of(request: Request, *, authorizer: Authorizer) -> IsVisible:
     return partial(
         rights.allows_silently, context.principal, context.client_host, Operation.DESCRIBE, AclResource.TOPIC
     )
-
-
-def check_sees(request: Request, topics: Iterable[str], *, permissions: Permissions) -> None:
-    """Who describes a group has to be allowed to know of what its members read."""
-    if not all(permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic) for topic in topics):
-        raise KafkaError(
-            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            "The group has described topic(s) that the client is not authorized to describe.",
-        )
 
 
 def find_topic(

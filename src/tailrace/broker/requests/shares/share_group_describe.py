@@ -7,24 +7,28 @@ Behaviour
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 from tailrace.broker.coordination.groups import Groups
-from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.requests.groups.group_topics import check_sees
-from tailrace.broker.requests.groups.merged_parts import MergedParts
+from tailrace.broker.requests.groups.group_description import GroupDescription
 from tailrace.broker.requests.request_context import Request
-from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Authorizer, Operation, group_operations
+from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_group_state import check_share_groups
-from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.metadata.controller.controller import Controller
-from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.protocol.messages import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+from tailrace.protocol.messages import ShareGroupDescribeResponse
 
-_Described: TypeAlias = ShareGroupDescribeResponse.DescribedGroup
+
+def _topics(group: ShareGroupDescribeResponse.DescribedGroup) -> set[str]:
+    return {topic.topic_name for member in group.members for topic in member.assignment.topic_partitions}
+
+
+_DESCRIPTION = GroupDescription(
+    response=ShareGroupDescribeResponse,
+    described=ShareGroupDescribeResponse.DescribedGroup,
+    find=lambda shard, group_id: shard.shares.describe(group_id),
+    topics=_topics,
+    topics_refused="The group has described topic(s) that the client is not authorized to describe.",
+)
 
 
 def handle(
@@ -37,56 +41,5 @@ def handle(
     permissions: Permissions,
     replies: Replies,
 ) -> None:
-    body: ShareGroupDescribeRequest = request.body
     check_share_groups(controller=controller)
-    answer = PendingAnswer(replies, request)
-    merged: MergedParts[_Described] = MergedParts(
-        len(body.group_ids), lambda found, now_ms: answer(ShareGroupDescribeResponse(groups=found), now_ms)
-    )
-    for index, group_id in enumerate(body.group_ids):
-        _describe(
-            request,
-            group_id,
-            merged.part(index),
-            now_ms,
-            authorizer=authorizer,
-            groups=groups,
-            permissions=permissions,
-        )
-    merged.begin(now_ms)
-
-
-def _describe(
-    request: Request,
-    group_id: str,
-    answer: Callable[[_Described, int], None],
-    now_ms: int,
-    *,
-    authorizer: Authorizer,
-    groups: Groups,
-    permissions: Permissions,
-) -> None:
-    def refuse(error: KafkaError, now_ms: int) -> None:
-        answer(_Described(group_id=group_id, error_code=error.code, error_message=str(error)), now_ms)
-
-    if not permissions.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
-        answer(_Described(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED), now_ms)
-        return
-    if not group_id:
-        answer(_Described(group_id="", error_code=ErrorCode.INVALID_GROUP_ID), now_ms)
-        return
-    operations = NOT_ASKED
-    if request.body.include_authorized_operations:
-        context = request.context
-        operations = group_operations(authorizer, context.principal, context.client_host, group_id)
-
-    def describe(shard: GroupCoordinator) -> _Described:
-        group = shard.shares.describe(group_id)
-        told = (one for member in group.members for one in (member.assignment,))
-        check_sees(
-            request, {topic.topic_name for one in told for topic in one.topic_partitions}, permissions=permissions
-        )
-        group.authorized_operations = operations
-        return group
-
-    groups.read(group_id, describe, answer, refuse, now_ms)
+    _DESCRIPTION.handle(request, now_ms, authorizer=authorizer, groups=groups, permissions=permissions, replies=replies)
