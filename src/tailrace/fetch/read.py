@@ -162,14 +162,8 @@ class PartitionReader:
         if diverging is not None:
             fetch.position = LogPosition(fetch.fetch_offset)
             result.has_diverging = True
-            return PartitionAnswer(
-                fetch.index,
-                0,
-                high_watermark,
-                last_stable_offset,
-                log_start_offset,
-                diverging=(diverging.epoch, diverging.end_offset),
-            )
+            bounds = (high_watermark, last_stable_offset, log_start_offset)
+            return PartitionAnswer(fetch.index, 0, *bounds, diverging=(diverging.epoch, diverging.end_offset))
         assert found is not None
         position, file_slice, is_incomplete, found_aborted = found
         fetch.position = position

@@ -132,27 +132,20 @@ class LogAppend:
         if leader_epoch != self._epoch:
             self.write(now_ms)
         size, placed = len(view), self._size
-        if placed:
-            first_offset = self._end_offset + count - 1 - delta
-        else:
-            first_offset = self._marks.log_end.offset + count - 1 - delta
+        first_offset = (self._end_offset if placed else self._marks.log_end.offset) + count - 1 - delta
+        if not placed:
             self._epochs.assign(leader_epoch, first_offset)
             self._epoch = leader_epoch
         last_offset = first_offset + delta
-        if not (
-            placed
-            and size + placed <= JOINED_BYTES_MAX
-            and len(self._entries) < self._room.batches
-            and self._room.roll_reason(size + placed, timestamp, last_offset) is None
-        ):
+        if not (placed and self._may_join(size + placed, timestamp, last_offset)):
             segment = self._segment_for(segment, size, timestamp, first_offset, last_offset, now_ms)
         if batch is not None and producer_id >= 0:
             batch.base_offset = first_offset
             if not self._changes.add_next(batch):
                 known = self._plan_producer(batch, segment, now_ms, origin, transaction_version)
                 if known is not None:
-                    start = self._marks.log_start_offset
-                    return AppendResult(known.first_offset, known.last_offset, known.timestamp, start, True)
+                    bounds = known.first_offset, known.last_offset
+                    return AppendResult(*bounds, known.timestamp, self._marks.log_start_offset, True)
         PLACE.pack_into(view, 0, first_offset, size - LOG_OVERHEAD, leader_epoch)
         self._views.append(view)
         self._entries.append((size, last_offset, timestamp))
@@ -216,6 +209,14 @@ class LogAppend:
 
     def _nothing(self) -> AppendResult:
         return AppendResult(-1, -1, -1, self._marks.log_start_offset)
+
+    def _may_join(self, size: int, max_timestamp: int, last_offset: Offset) -> bool:
+        """Return True if a batch can be written together with the placed ones, to `size` bytes in all."""
+        return (
+            size <= JOINED_BYTES_MAX
+            and len(self._entries) < self._room.batches
+            and self._room.roll_reason(size, max_timestamp, last_offset) is None
+        )
 
     def _segment_for(
         self, segment: Segment, size: int, max_timestamp: int, first_offset: Offset, last_offset: Offset, now_ms: int
