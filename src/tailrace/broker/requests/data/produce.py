@@ -178,7 +178,7 @@ class _Produce:
             for index, records in parts:
                 if records is not None and has_unknown_codec(records):
                     key = TopicPartition(self._name_of(topic), index)
-                    if services.controller.image.partition(key) is not None and services.permissions.sees(
+                    if services.controller.image.partition(key) is not None and services.permissions.allows_silently(
                         self._request, _WRITE, _TOPIC, key.topic
                     ):
                         return True
