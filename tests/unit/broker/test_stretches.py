@@ -104,7 +104,7 @@ def test_a_produce_of_many_unknown_partitions_pauses() -> None:
 
 def test_the_refusal_of_a_produce_of_many_partitions_pauses() -> None:
     response = ask(Stretches(), produce_of(1, 2 * MANY, None, acks=5), 8)
-    assert error_codes(response) == {ErrorCode.INVALID_REQUIRED_ACKS: 2 * MANY}
+    assert error_codes(response) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 2 * MANY}
 
 
 def test_a_transactional_produce_of_many_partitions_pauses() -> None:
