@@ -92,7 +92,7 @@ class Timers:
         return heap[0][0] if heap else None
 
     def begin_run(self, now_ms: int) -> None:
-        """Until `end_run` no new timer is due at `now_ms`: one that schedules itself again would run for ever."""
+        """Until `end_run` no new timer is due at `now_ms`: a timer that schedules itself again would run forever."""
         self._earliest_ms = now_ms + 1
 
     def end_run(self) -> None:

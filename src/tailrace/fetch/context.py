@@ -28,7 +28,7 @@ Note: TypeAlias = Callable[[PartitionFetch, PartitionAnswer], bool]
 
 
 class Told(NamedTuple):
-    """What an answer says above its partitions, and which of them it contains."""
+    """The head of a fetch response, and the partitions that it contains."""
 
     error: ErrorCode
     session_id: int

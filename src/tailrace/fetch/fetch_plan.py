@@ -103,7 +103,7 @@ class FetchPlan:
         self._unreadable: Set[str] = _NONE  # topics that the client may not read
         self.reads: list[PartitionFetch] = []
         self.refused: list[tuple[PartitionFetch, ErrorCode]] = []
-        # A consumer is told of unknown ids before other refusals, a follower of all in order: so does Kafka.
+        # As in Kafka, a consumer gets unknown ids before other refusals, a follower gets all in order.
         self._nameless = self.refused if is_follower else []
         if session is not None:
             session.follow_changes(image.topics, partitions.generation)

@@ -41,7 +41,7 @@ from tailrace.records.checks.validation import Origin, check_given, check_produc
 JOINED_BYTES_MAX: Final = 65_536  # up to here copying batches side by side is cheaper than writing each
 _FACTS: Final = Struct(">iqqq").unpack_from  # last offset delta, base and largest timestamp, producer id
 _new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
-# A member of an enum is looked up anew each time that it is named: too slow for what every append does.
+# Enum members as constants: naming one through its class is a lookup, too slow for every append.
 _CLIENT: Final = Origin.CLIENT
 _COORDINATOR: Final = Origin.COORDINATOR
 

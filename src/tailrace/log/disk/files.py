@@ -312,7 +312,7 @@ _held: WeakValueDictionary[tuple[int, int], _HeldFile] = WeakValueDictionary()
 
 
 def _open_regular(path: str, flags: int, mode: int = 0) -> int:
-    """Open a regular file. Raise OSError for anything else: a pipe would wait for ever, a device may never end."""
+    """Open a regular file. Raise OSError for anything else: a read of a pipe or a device may never end."""
     descriptor = os.open(path, flags | os.O_NONBLOCK, mode)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
