@@ -7,14 +7,11 @@ READY  := $(VENV)/.ready
 TARGET  ?= requests
 MINUTES ?= 5
 SEEDS   ?= 0-2000
-# Python that is compiled where it can be; each has its C types beside it.
-KERNELS := src/tailrace/records/kernels src/tailrace/records/columnar/columns src/tailrace/records/columnar/column_encoder \
-           src/tailrace/log/compaction/cleaner_kernels src/tailrace/log/recovery/scan_kernels src/tailrace/log/replicated/replicated_kernels \
-           src/tailrace/coordinator/offsets/offset_kernels src/tailrace/protocol/flat/read_kernels \
-           src/tailrace/protocol/flat/write_kernels
+# Python that is compiled where it can be; each has its C types beside it. setup.py has the same list by name.
+KERNELS := $(basename $(shell find src -name '*.pxd'))
 
 .DEFAULT_GOAL := help
-.PHONY: help venv docs run tour unit test test-failed test-all fuzz costs soak chaos simulate check format bench clean clean-run
+.PHONY: help venv docs run tour unit test test-failed test-all fuzz costs soak chaos simulate check format bench dist clean clean-run
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -90,6 +87,10 @@ format: $(READY) ## apply the formatter and the linter's safe fixes
 
 bench: $(READY) ## benchmarks against plain writes, Apache Kafka and kfake; results in benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.run
+
+dist: $(BASE) ## the sdist and this machine's wheel in dist/, checked, and tried in environments of their own
+	$(BIN)/python -c "import build, twine" 2>/dev/null || $(BIN)/python -m pip install --quiet --group dist
+	$(BIN)/python scripts/make_distribution.py
 
 clean-run: ## forget what `make run` keeps in .run
 	rm -rf .run

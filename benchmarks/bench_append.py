@@ -15,13 +15,14 @@ from benchmarks.measure import Row, take_turns
 
 TITLE = "Append"
 TEXT = (
-    "Batches of 1 KB records unless said otherwise, uncompressed, appended one by one by a leader: header and checksum "
-    "checked, every record validated by the compiled kernel, offset and epoch set, written, indexed. Compared with "
-    "`os.pwrite` of the same bytes after `crc32c` of them: the least a log could do. Both take them from one buffer, "
-    "filled anew each time as a connection's is. CPU time of the process, kernel included, which other work on the "
-    "machine disturbs less than it does the wall clock.\n\n"
-    "A batch of one record takes 8 µs more than its write, one of 128 KB about 14: two index entries, its records, "
-    "and an interpreter whose code the write has pushed out of the caches."
+    "A leader appends uncompressed batches of 1 KB records (unless a row names others) one by one: header and "
+    "checksum are checked, every record is validated by the compiled kernel, offset and epoch are set, the batch is "
+    "written and indexed. This is compared with `crc32c` and `os.pwrite` of the same bytes, which is the least work "
+    "that a log could do. Both read the bytes from one buffer, which is filled again each time like a connection's "
+    "buffer. The figures are CPU time of the process with the kernel's part, because other work on the machine "
+    "disturbs CPU time less than wall time.\n\n"
+    "A batch of one record takes 8 µs more than its write, a batch of 128 KB about 14 µs more: for two index "
+    "entries, for its records, and because the write has pushed the interpreter's code out of the caches."
 )
 TOTAL = 512 * 2**20
 MAX_APPENDS = 50_000

@@ -66,7 +66,7 @@ def _write(folder: Path, per_batch: int, records: int) -> None:
 
 
 def _copy(folder: Path) -> Path:
-    """A directory to clean: sealed files are only ever renamed and removed, so links will do."""
+    """Return a directory to clean. Sealed files are only renamed and removed, so links are enough."""
     target = folder / "cleaned" / "bench-0"
     shutil.rmtree(folder / "cleaned", ignore_errors=True)
     target.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Requests handled inside this process: what Produce and Fetch cost without a socket.
+"""Produce and Fetch handled inside this process: their cost without a socket.
 
 `python -m benchmarks.bench_handling [--profile] [part of a name …]` prints each kind of request on its own.
 """
@@ -109,7 +109,7 @@ class Handling:
         return lambda: self.handle(frame), 1
 
     def fetch_that_waits(self) -> tuple[Callable[[], None], int]:
-        """A Fetch at the end of the log, and the Produce that wakes it."""
+        """Return a Fetch at the end of the log, with the Produce that wakes it."""
         end = self.broker.services.partitions.of_topic(self.one, 0).log  # type: ignore[union-attr]
         fetch = bytearray(frames.fetch(self.one, [(0, 0)], max_bytes=1_000))[_PREFIX:]
         offset_at = frames.offset_place(self.one) - _PREFIX
@@ -169,7 +169,7 @@ def _handling() -> Iterator[Handling]:
 
 
 def least_s(run: Callable[[], None]) -> float:
-    """The CPU seconds of a call, the least of many rounds."""
+    """Return the CPU seconds of a call, the least of many rounds."""
     clock = time.process_time
     start = clock()
     run()

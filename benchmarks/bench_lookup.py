@@ -15,9 +15,9 @@ from tailrace.log.watermarks import Isolation
 
 TITLE = "Lookup"
 TEXT = (
-    "A warm log of 1 GB in 16 KB batches, as many index entries. By offset: `PartitionLog.read` up to the high "
-    "watermark, which ends with a slice of the file. By time: the first record at or after a timestamp, which unpacks "
-    "one batch. CPU time of the process."
+    "A warm log of 1 GB in 16 KB batches, with as many index entries. By offset: `PartitionLog.read` up to the high "
+    "watermark, which returns a slice of the file. By time: the first record at or after a timestamp, for which one "
+    "batch is decompressed. The figures are CPU time of the process."
 )
 LOOKUPS = 20_000
 

@@ -25,7 +25,7 @@ TEXT = (
     "check either. A second thread that copies ahead made it slower, as both need the interpreter between two batches. "
     "A mapping would save a part of the copy, but turns a failing disk into a signal that ends the process."
 )
-CASES = ((2**28, 2**10), (2**31, 2**14), (2**31, 2**17))  # bytes, bytes of a batch
+CASES = ((2**28, 2**10), (2**31, 2**14), (2**31, 2**17))  # bytes of the log, bytes of a batch
 WARM_UP = 3
 
 
@@ -69,7 +69,7 @@ def _warmed_up(work: str, size: int, folder: Path, rounds: int) -> Row:
 
 
 def _recover(folder: Path) -> tuple[float, float]:
-    """(CPU, wall) seconds."""
+    """Return (CPU, wall) seconds of a recovery."""
     opened = []
     times = cpu_and_wall(lambda: opened.append(open_at(folder / "bench-0", clean=False)))
     opened[0].abandon()

@@ -1,4 +1,4 @@
-"""Batches and directories to measure with."""
+"""Batches and directories for measurements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOW_MS = 1_700_000_000_000
 
 
 def batch_of(size: int, record_size: int, codec: Codec = Codec.NONE, seed: int = 0) -> bytes:
-    """One batch of about `size` bytes, uncompressed, of records with an 8-byte key."""
+    """Return one uncompressed batch of about `size` bytes, of records with an 8-byte key."""
     chance = random.Random(seed)
     builder = BatchBuilder(codec=codec)
     overhead = 20
@@ -27,7 +27,7 @@ def batch_of(size: int, record_size: int, codec: Codec = Codec.NONE, seed: int =
 
 
 def keyed_batches(records: int, keys: int, per_batch: int, value_size: int = 90) -> list[bytes]:
-    """Batches of keyed records for compaction; the same few payloads over and over keep this quick."""
+    """Return batches of keyed records for compaction. A few payloads are repeated, which makes this fast."""
     chance = random.Random(1)
     values = [chance.randbytes(value_size) for _ in range(64)]
     batches = []

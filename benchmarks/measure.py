@@ -1,7 +1,7 @@
-"""What the benchmarks share: timing, rows, and the page they are written to.
+"""Shared code of the benchmarks: timing, rows, and the results page.
 
-Figures are ratios within one run on one machine. Contenders take turns, so that a busy moment hits both, and the median
-of the rounds counts. Nothing here passes or fails.
+Figures are ratios within one run on one machine. Contenders take turns, so that a busy moment affects both, and the
+median of the rounds counts. Nothing here passes or fails.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Row:
 
 
 def cpu_and_wall(action: Callable[[], object]) -> tuple[float, float]:
-    """(CPU seconds of this process, wall seconds) that the action took."""
+    """Return (CPU seconds of this process, wall seconds) of an action."""
     cpu, wall = time.process_time(), time.perf_counter()
     action()
     return time.process_time() - cpu, time.perf_counter() - wall
 
 
 def take_turns(rounds: int, *contenders: Callable[[], float]) -> list[float]:
-    """Each contender's median over rounds in which they take turns."""
+    """Return each contender's median over rounds in which they take turns."""
     figures: list[list[float]] = [[] for _ in contenders]
     for _ in range(rounds):
         for column, contender in zip(figures, contenders, strict=True):
@@ -84,14 +84,14 @@ class Section:
 _HEAD = """# Benchmark results
 
 Written by `make bench`. Contenders take turns within one run on one machine, so the ratios say more than the figures.
-In the tables of the log a ratio above 1 is better than what is compared with; in those of the broker it is our cost as
-a share of Kafka's, so less is better.
+In the tables of the log, a ratio above 1 means that ours is faster. In the tables of the broker, the ratio is our cost
+divided by Kafka's, so less is better.
 
 """
 
 
 def page(before: str, sections: list[Section]) -> str:
-    """The results page: where it was, then each benchmark; what `before` says of others, and above them, stays."""
+    """Return the results page: a header, then each benchmark. Other sections of `before` stay unchanged."""
     head = before.partition("\n## ")[0].strip() if before else f"{_HEAD}Machine: {machine()}."
     kept = dict(_split(before))
     for section in sections:
@@ -103,7 +103,7 @@ def page(before: str, sections: list[Section]) -> str:
 
 
 def _split(text: str) -> list[tuple[str, str]]:
-    """The sections of a page by their titles."""
+    """Return the sections of a page with their titles."""
     found = []
     for piece in text.split("\n## ")[1:]:
         title, _, content = piece.partition("\n")

@@ -1,8 +1,8 @@
-"""How long a broker takes to have a million committed offsets ready: `python -m benchmarks.offsets_load`.
+"""The time until a broker has loaded a million committed offsets: `python -m benchmarks.offsets_load`.
 
-Each broker is given the offsets, a hundred partitions for each of many groups, killed and started again. The time is
-from the start of its process until a group of every partition of `__consumer_offsets` can be asked for its offsets; the
-same without any offsets is taken off. CPU is the broker's.
+The offsets are written, a hundred partitions for each of many groups, and the broker is killed and started again. The
+time is from the start of its process until OffsetFetch succeeds for a group of every partition of `__consumer_offsets`.
+The time of a start without any offsets is subtracted. CPU is the broker's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _Topic = OffsetCommitRequest.OffsetCommitRequestTopic
 
 
 def ready(contender: Contender, groups: list[str]) -> tuple[float, float]:
-    """(seconds until every group is told its offsets, the broker's CPU seconds), from the start of its process."""
+    """Return (seconds until every group's offsets can be fetched, the broker's CPU seconds), from the start of its
+    process.
+    """
     began = time.perf_counter()
     contender.start()
     with RawClient(f"127.0.0.1:{contender.port}") as client:
@@ -61,7 +63,9 @@ def find_coordinator(contender: Contender) -> None:
 
 
 def measure(contender: Contender, groups: int, rounds: int) -> tuple[float, float]:
-    """What the offsets cost in seconds and CPU seconds: the best of so many starts with them, less that without."""
+    """Return the cost of the offsets in seconds and CPU seconds: the best of some starts with them, less the best
+    without.
+    """
     asked: dict[int, str] = {}
     for number in range(groups):
         asked.setdefault(partition_of(f"group-{number}", OFFSETS_PARTITIONS), f"group-{number}")
@@ -89,8 +93,8 @@ def _best(contender: Contender, groups: list[str], rounds: int) -> tuple[float, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--offsets", type=int, default=1_000_000, help="how many offsets (default %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="starts of each kind, of which the best counts")
+    parser.add_argument("--offsets", type=int, default=1_000_000, help="number of offsets (default %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of starts of each kind; the best counts")
     arguments = parser.parse_args()
     groups = arguments.offsets // PARTITIONS
     root = Path(tempfile.mkdtemp(prefix="tailrace-offsets-load-"))

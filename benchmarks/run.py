@@ -1,7 +1,7 @@
 """Run the benchmarks: `make bench`, or some of them: `python -m benchmarks.run append broker.latency`.
 
-`broker` has parts, which can be named alone. All of them together write RESULTS.md; with --write some of them replace
-their sections in it.
+`broker` has parts, which can be named alone. A run of all benchmarks writes RESULTS.md; with --write, a run of some
+replaces their sections.
 """
 
 from __future__ import annotations

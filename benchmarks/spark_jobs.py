@@ -53,7 +53,7 @@ def write(folder: Path, records: int) -> None:
 
 
 def copy(made: Path, target: Path) -> Path:
-    """A directory to compact: sealed files are only ever renamed and removed, so links will do."""
+    """Return a directory to compact. Sealed files are only renamed and removed, so links are enough."""
     shutil.rmtree(target, ignore_errors=True)
     folder = target / made.name
     folder.mkdir(parents=True)

@@ -1,9 +1,9 @@
-"""Reading a topic with Spark: this source, from files and over the wire, beside Spark's own Kafka connector.
+"""Reading a topic with Spark: this source, from files and over the wire, compared with Spark's own Kafka connector.
 
     python -m benchmarks.spark_read [millions of records]
 
-Records of about 110 bytes in one partition of a broker in this process, which costs nobody: CPU is counted in Spark's
-JVM and its Python workers. Connectors take turns; the best of the rounds counts. The decode kernel alone comes first.
+Records of about 110 bytes in one partition of a broker in this process. Its CPU does not count: only Spark's JVM and
+Python workers do. Connectors take turns; the best of the rounds counts. The decode kernel alone is measured first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tailrace.spark.jobs.export.export import export
 from tests.support.spark_session import spark_session, stop_session
 
 PER_BATCH = 1000
-ROUNDS = 4  # Java gets quicker still in the second and the third
+ROUNDS = 4  # Java gets faster even in the second and the third round
 TUNED = {"kafka.max.poll.records": "20000", "kafka.max.partition.fetch.bytes": "16777216"}
 PLAIN = columns.OFFSET | columns.TIMESTAMP | columns.TIMESTAMP_TYPE | columns.KEY | columns.VALUE
 
@@ -84,7 +84,7 @@ def fill(bootstrap: str, batches: int) -> None:
 
 
 def cpu_of_spark() -> float:
-    """CPU seconds of the JVM and of the workers below it, those that have ended included."""
+    """Return the CPU seconds of the JVM and of its workers, including those that have ended."""
     parents: dict[int, int] = {}
     used: dict[int, float] = {}
     for entry in Path("/proc").iterdir():
@@ -149,7 +149,7 @@ def spark_queries(spark: Any, broker: tailrace.Broker, directory: Path, count: i
         told(query, best)
     best = {}
     for number in range(ROUNDS):
-        # Raw records, written inside the workers; Spark's writer above makes snappy of them.
+        # Raw records, written inside the workers; Spark's writer above compresses with snappy.
         for compression in ("zstd", "snappy"):
             output, cpu, wall = f"{directory}/export-{compression}-{number}", cpu_of_spark(), time.perf_counter()
             export(spark, str(broker.data), output, topics=["orders"], compression=compression)

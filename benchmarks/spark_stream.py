@@ -1,16 +1,16 @@
-"""How long a record takes through a streaming query: from its Produce to where a reader of the result sees it.
+"""The latency of a record through a streaming query: from its Produce until a reader of the result sees it.
 
-    python -m benchmarks.spark_stream [seconds a way] [words of the ways to take]
+    python -m benchmarks.spark_stream [seconds per variant] [words in the names of variants]
 
-A query copies one topic into another, micro-batch after micro-batch, as fast as they go. Records with the time of their
-sending in them go into the first, twenty a second; a reader of the second (read_committed) notes how old each is when
-it arrives. This source and sink on Tailrace and on Apache Kafka, and Spark's own connector on both, each broker a
-process of its own, all in one session; the first twenty seconds of each way do not count. Below each line: how long the
-parts of a micro-batch take, as Spark reports them (medians). Latency is wall time: on a busy machine the figures are
-worth little.
+A query copies one topic into another, micro-batch after micro-batch, at full speed. Twenty records per second, each
+with its sending time, go into the first topic. A reader of the second topic (read_committed) notes the age of each
+record on arrival. Variants: this source and sink on Tailrace and on Apache Kafka, and Spark's own connector on both,
+each broker a process, all in one session. The first twenty seconds of each variant do not count. Below each line are
+the durations of the parts of a micro-batch, as Spark reports them (medians). Latency is wall time: on a busy machine
+the figures are of little use.
 
-"quick checkpoint" is what docs/reference/spark.md advises: a checkpoint's files written without checksums and
-without a second file system API. In real-time mode Spark takes no source in Python.
+"quick checkpoint" is the advice of docs/reference/spark.md: checkpoint files without checksums and without a second
+file system API. In real-time mode Spark takes no source in Python.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ PARTS = ("latestOffset", "walCommit", "queryPlanning", "addBatch", "commitOffset
 @dataclass(frozen=True)
 class Way:
     broker: str
-    connector: str  # of source and sink
+    connector: str  # format of source and sink
     guarantee: str = ""
     is_quick: bool = False
     is_real_time: bool = False
@@ -83,7 +83,7 @@ WAYS = (
 
 
 class Feed(threading.Thread):
-    """A record now and then, with the time in it."""
+    """Sends a record at intervals, with the time in it."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__(daemon=True)
@@ -101,7 +101,7 @@ class Feed(threading.Thread):
 
 
 def ages(bootstrap: str, topic: str) -> Iterator[float]:
-    """The age in seconds of each record of a topic when it arrives here, from the beginning on."""
+    """Yield the age in seconds of each record of a topic when it arrives here, from the first record on."""
     partition, position = TopicPartition(topic, 0), 0
     options = FetchOptions(isolation=IsolationLevel.READ_COMMITTED, max_wait_ms=20)
     with ClusterClient(bootstrap) as cluster:
@@ -113,7 +113,7 @@ def ages(bootstrap: str, topic: str) -> Iterator[float]:
                     if record.offset >= position:
                         yield (now - int(bytes(record.value or b"0"))) / 1e9
             position = fetched.next_position(position)
-            yield -1.0  # nothing more for now
+            yield -1.0  # no further record for now
 
 
 def started(spark: Any, bootstrap: str, way: Way, topics: list[str], checkpoint: Path) -> Any:
@@ -144,7 +144,7 @@ def measure(spark: Any, broker: Any, number: int, seconds: float, scratch: Path)
     query = started(spark, broker.bootstrap, way, topics, scratch / f"checkpoint-{number}")
     feed = Feed(broker.bootstrap, topics[0])
     try:
-        # What is sent while a query starts would be measured with its start.
+        # Records sent while a query starts would be measured with its start.
         deadline = time.monotonic() + START_TIMEOUT_S
         while not way.is_real_time and query.lastProgress is None and query.isActive and time.monotonic() < deadline:
             time.sleep(0.1)

@@ -1,10 +1,10 @@
-"""Writing a topic with Spark: this sink, exactly once and at least once, beside Spark's own Kafka connector.
+"""Writing a topic with Spark: this sink, exactly once and at least once, compared with Spark's own Kafka connector.
 
     python -m benchmarks.spark_write [millions of records]
 
-Records of about 110 bytes out of a Parquet file, by key into four partitions of a broker in this process, which costs
-nobody: CPU is counted in Spark's JVM and its Python workers. Connectors take turns; the best of the rounds counts.
-Reading the file into nowhere comes with them, for scale. The encode kernel alone comes first.
+Records of about 110 bytes from a Parquet file, by key into four partitions of a broker in this process. The broker's
+CPU does not count: only Spark's JVM and Python workers do. Connectors take turns; the best of the rounds counts.
+Reading the file without writing is measured too, for comparison. The encode kernel alone is measured first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.support.spark_session import spark_session, stop_session
 
 ROUNDS = 2
 PARTITIONS = 4
-# What makes Spark's sink as quick as it can be: few, large requests.
+# Settings with which Spark's sink is fastest: few, large requests.
 TUNED = {"kafka.batch.size": "524288", "kafka.linger.ms": "50", "kafka.buffer.memory": "134217728"}
 
 
@@ -103,7 +103,7 @@ def writes(spark: Any, broker: tailrace.Broker, path: str, count: int) -> None:
             write: Callable[[], None] = frame.write.format(sink).mode("append").options(topic=topic, **options).save
             write()
             took = cpu_of_spark() - cpu, time.perf_counter() - wall
-            if number:  # in the first round Java gets warm
+            if number:  # Java warms up in the first round
                 best[name] = min(best.get(name, took), took)
     print(f"{count / 1e6:g} M records, CPU seconds of JVM and workers (wall):")
     for name, (cpu, wall) in best.items():

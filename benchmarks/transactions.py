@@ -1,7 +1,7 @@
-"""Transactions per second of a broker's CPU time, ours and Apache Kafka's: `python -m benchmarks.transactions`.
+"""Transactions per CPU second of a broker, Tailrace and Apache Kafka: `python -m benchmarks.transactions`.
 
-Producers on connections of their own write one small batch per transaction and commit it: two requests in the protocol
-of Kafka 4, three in the one before. What the broker's process used is read from /proc; Kafka is warmed up first.
+Producers, each with a connection, write one small batch per transaction and commit it: two requests in the protocol of
+Kafka 4, three in the one before. The CPU time of the broker's process is read from /proc; Kafka is warmed up first.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Producer:
         self.client.send(request, version)
 
     def receive(self) -> tuple[Any, bool]:
-        """An answer, and whether the request has to go out again."""
+        """Return a response, and True if the request has to be sent again."""
         request, version = self._asked
         answer = self.client.receive(request.SCHEMA.api_key, version)
         code = _code(answer)
@@ -115,7 +115,7 @@ def _code(answer: Any) -> int:
 
 
 def _round(producers: list[Producer], version: int) -> None:
-    """One transaction of each."""
+    """Run one transaction of each producer."""
     steps = ["add", "produce", "end"] if version < 5 else ["produce", "end"]
     for step in steps:
         waiting = producers
@@ -148,7 +148,7 @@ def _broker(name: str, directory: Path) -> Iterator[KafkaBroker | TailraceProces
 
 
 def measure(name: str, rounds: int, warm_up: int, directory: Path) -> dict[str, float]:
-    """Transactions per CPU second, by protocol."""
+    """Return transactions per CPU second, by protocol."""
     found = {}
     with _broker(name, directory) as broker:
         create_topic(broker.bootstrap, "bench", 4)

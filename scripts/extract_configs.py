@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Extracts the facts of every configuration key that Kafka's broker knows into src/tailrace/model/configs/.
+"""Extracts the facts of every configuration key of Kafka's broker into src/tailrace/model/configs/.
 
     python -m scripts.extract_configs            write kafka_configs.json again
-    python -m scripts.extract_configs --check    say whether it would change, and fail if it would
+    python -m scripts.extract_configs --check    fail if the file would change
 
-Facts are names, types, defaults, allowed values, how a key can be changed while a broker runs, and which broker key
-stands behind a topic's or a group's; Kafka's prose stays where it is. They come from Kafka's own classes, asked by
-`ConfigFacts.java`, so Java is needed, and Maven the first time.
+Facts are names, types, defaults, allowed values, how a key can be changed while a broker runs, and the broker key that
+is the default of a topic's or group's key. Kafka's descriptions are not copied. `ConfigFacts.java` reads the facts from
+Kafka's own classes, so Java is needed, and Maven the first time.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def ask_kafka(installation: KafkaInstallation) -> dict[str, Any]:
     command = installation.command(str(SCRIPTS / "ConfigFacts.java"))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"Kafka could not be asked:\n{done.stderr}")
+        raise SystemExit(f"Kafka's classes could not be read:\n{done.stderr}")
     facts: dict[str, Any] = json.loads(done.stdout)
     return facts
 
 
 def render(facts: dict[str, Any]) -> str:
-    """A line per key, so that a difference shows which one it is."""
+    """Return one line per key, so that a difference shows which key changed."""
     parts = []
     for section, keys in facts.items():
         lines = [f"{json.dumps(name)}: {json.dumps(about)}" for name, about in keys.items()]

@@ -2,13 +2,13 @@
 """Extracts the facts of every Kafka message from Kafka's own jars into src/tailrace/protocol/.
 
     scripts/extract_schemas.py            write schemas/, index.json and messages.pyi again
-    scripts/extract_schemas.py --check    say what would change, and fail if anything would
+    scripts/extract_schemas.py --check    print what would change, and fail if anything would
 
-Facts are names, types, version ranges, tags, defaults, API keys and listeners; Kafka's prose stays where it is.
+Facts are names, types, version ranges, tags, defaults, API keys and listeners. Kafka's descriptions are not copied.
 
-Two releases are read. The current one decides what a message looks like. Kafka 4 dropped the oldest versions of many
+Two releases are read. The current one defines each message. Kafka 4 dropped the oldest versions of many
 APIs, so the last 3.9 release adds those: its ranges count for the versions that only it has, and fields that only it
-has are put where it has them. A version that the old release still called unstable never was one and is left out.
+has keep their position. A version that the old release marked as unstable was never released and is left out.
 
 The jars come from `--jars DIRECTORY` (repeatable) or through Maven into a cache (`TAILRACE_KAFKA_CACHE`, by default
 `~/.cache/tailrace`).
@@ -35,7 +35,7 @@ PROTOCOL = ROOT / "src" / "tailrace" / "protocol"
 CURRENT = "4.3.1"
 OLD = "3.9.1"
 
-# Which jar holds which family of messages. Coordinators number their records each for itself, so each is a family.
+# The jar of each family of messages. Each coordinator numbers its own records, so each is a family.
 JARS = {
     "kafka-clients": "data",
     "kafka-metadata": "metadata",
@@ -51,7 +51,7 @@ Facts = dict[str, Any]
 
 
 class JarUnavailable(Exception):
-    """A jar of Kafka's cannot be had here."""
+    """A jar of Kafka is not available here."""
 
 
 # ---------------------------------------------------------------------------------------------------- reading the jars
@@ -66,7 +66,7 @@ def read_jar(jar: Path) -> Iterator[Facts]:
 
 
 def fetch_jar(artifact: str, version: str, directories: Sequence[Path]) -> Path:
-    """The jar from the given directories, the cache, or Maven."""
+    """Return the jar from the given directories, the cache, or Maven."""
     name = f"{artifact}-{version}.jar"
     cache = Path(os.environ.get("TAILRACE_KAFKA_CACHE") or "~/.cache/tailrace").expanduser() / "schemas"
     for directory in (*directories, cache):
@@ -86,7 +86,7 @@ def fetch_jar(artifact: str, version: str, directories: Sequence[Path]) -> Path:
 
 
 class Range:
-    """Versions low to high; high is None where the range is open, both are None where it is empty."""
+    """Versions low to high. High is None if the range is open, both are None if it is empty."""
 
     def __init__(self, low: int | None, high: int | None) -> None:
         self.low, self.high = low, high
@@ -109,12 +109,12 @@ class Range:
 
     @classmethod
     def of(cls, versions: set[int], valid: Range) -> str | None:
-        """The shortest way to write versions: open at the top where they reach the newest valid one."""
+        """Return the shortest text for versions: open at the top if they reach the newest valid one."""
         if not versions:
             return None
         low, high = min(versions), max(versions)
         if versions != set(range(low, high + 1)):
-            raise SystemExit(f"versions {sorted(versions)} are no range")
+            raise SystemExit(f"versions {sorted(versions)} are not a range")
         return f"{low}+" if high == valid.high else str(low) if low == high else f"{low}-{high}"
 
     def __str__(self) -> str:
@@ -125,7 +125,7 @@ class Range:
 
 
 def without_unstable(messages: dict[str, Facts]) -> dict[str, Facts]:
-    """Requests and responses without their newest version where the request calls it unstable."""
+    """Return requests and responses without their newest version if the request is marked as unstable."""
     stable = dict(messages)
     for request in messages.values():
         if request.get("latestVersionUnstable"):
@@ -137,9 +137,9 @@ def without_unstable(messages: dict[str, Facts]) -> dict[str, Facts]:
 
 
 def default_of(field: Facts) -> Any:
-    """The default as a JSON value; Ellipsis where it is the type's own zero."""
+    """Return the default as a JSON value, or Ellipsis if it is the type's own zero."""
     value, kind = field.get("default"), field["type"]
-    if value is None:  # Kafka takes a bare null for no default; the word "null" means it
+    if value is None:  # Kafka takes a bare null for no default; the text "null" means null
         return ...
     if value == "null":
         return None
@@ -151,7 +151,7 @@ def default_of(field: Facts) -> Any:
 
 
 def field_facts(field: Facts, valid: Range) -> Facts:
-    """One field as the release with the versions `valid` knows it, its ranges as sets of versions."""
+    """Return one field as the release with the versions `valid` knows it, with ranges as sets of versions."""
     tagged = Range.parse(field.get("taggedVersions"))
     versions = Range.parse(field["versions"]) if "versions" in field else tagged
     facts: Facts = {
@@ -166,7 +166,7 @@ def field_facts(field: Facts, valid: Range) -> Facts:
         "everywhere": versions.within(valid) == Range(valid.low, valid.high).within(valid),
         "entityType": field.get("entityType"),
     }
-    # What a struct has is told for the versions that have the struct.
+    # The fields of a struct are described for the versions that have the struct.
     used = Range(min(facts["versions"]), max(facts["versions"])) if facts["versions"] else Range(None, None)
     facts["fields"] = [field_facts(inner, used) for inner in field.get("fields", ())]
     if (default := default_of(field)) is not ...:
@@ -175,7 +175,7 @@ def field_facts(field: Facts, valid: Range) -> Facts:
 
 
 def merge_fields(new: list[Facts], old: list[Facts], where: str) -> list[Facts]:
-    """New fields in their order; a field that only old has follows the one it follows there."""
+    """Return new fields in their order; a field that only `old` has follows the same predecessor as there."""
     merged = [dict(field) for field in new]
     previous = None
     for field in old:
@@ -196,12 +196,12 @@ def merge_field(new: Facts, old: Facts, where: str) -> Facts:
         if new[key] != old[key]:
             raise SystemExit(f"{where} is {new[key]} now and was {old[key]}")
     if new.get("default", ...) != old.get("default", ...):
-        raise SystemExit(f"{where} has another default than it had")
+        raise SystemExit(f"{where} has a different default now")
     merged = {**new, "tag": old["tag"] if new["tag"] is None else new["tag"]}
     for key in ("versions", "nullableVersions", "taggedVersions"):
         merged[key] = new[key] | old[key]
     if new["ignorable"] != old["ignorable"]:
-        # Which of them is right is a question only for versions without the field.
+        # This matters only for versions without the field.
         if new["everywhere"] == old["everywhere"]:
             raise SystemExit(f"{where} is ignorable in one release only, and it matters")
         merged["ignorable"] = old["ignorable"] if new["everywhere"] else new["ignorable"]
@@ -210,7 +210,7 @@ def merge_field(new: Facts, old: Facts, where: str) -> Facts:
 
 
 def merge_structs(new: Facts, old: Facts | None, old_only: Range) -> tuple[list[Facts], list[Facts]]:
-    """The fields and the common structs of one message."""
+    """Return the fields and the common structs of one message."""
     current = Range.parse(new["validVersions"])
     fields = [field_facts(field, current) for field in new.get("fields", ())]
     structs = {
@@ -234,7 +234,7 @@ def used_in(fields: list[Facts], struct: str) -> Iterator[bool]:
 
 
 def compact_field(field: Facts, valid: Range) -> Facts:
-    """A field as it is written down: ranges as text, nothing that goes without saying."""
+    """Return a field as it is stored: ranges as text, without defaults that go without saying."""
     facts: Facts = {"name": field["name"], "type": field["type"], "versions": Range.of(field["versions"], valid)}
     for key in ("nullableVersions", "taggedVersions"):
         if field[key]:
@@ -285,7 +285,7 @@ def compact_message(new: Facts, old: Facts | None) -> Facts:
 
 
 def collect(directories: Sequence[Path]) -> dict[str, Facts]:
-    """Every message by its path under schemas/, as FAMILY/NAME."""
+    """Return every message by its path under schemas/, as FAMILY/NAME."""
     old = {message["name"]: message for message in read_jar(fetch_jar("kafka-clients", OLD, directories))}
     old = without_unstable(old)
     collected: dict[str, Facts] = {}
@@ -312,7 +312,7 @@ def render_fields(fields: list[Facts], indent: str) -> str:
 
 
 def render_schema(facts: Facts) -> str:
-    """JSON with one line per field."""
+    """Return JSON with one line per field."""
     lines = []
     for key, value in facts.items():
         if key == "fields":
@@ -331,7 +331,9 @@ def render_schema(facts: Facts) -> str:
 
 
 def render_index(messages: dict[str, Facts]) -> str:
-    """What is needed before any schema is opened: families, and each API's key, versions and listeners."""
+    """Return the index that is needed before any schema is opened: families, and each API's key, versions and
+    listeners.
+    """
     families: dict[str, list[str]] = {}
     records: dict[str, dict[str, dict[str, str]]] = {}
     apis: dict[int, Facts] = {}
@@ -400,7 +402,7 @@ def render_stub_class(name: str, fields: list[Facts], message: str, base: str, i
 
 
 def render_stubs(messages: dict[str, Facts]) -> str:
-    """Types for messages.py, whose classes exist only once they are asked for."""
+    """Return types for messages.py, whose classes are created on first use."""
     lines = [
         "# Written by scripts/extract_schemas.py from the schemas; do not edit.",
         "# ruff: noqa",
@@ -435,7 +437,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted[Path("messages.pyi")] = render_stubs(messages)
     present = {path.relative_to(PROTOCOL) for path in (PROTOCOL / "schemas").rglob("*.json")}
 
-    changes = [f"{path} is no longer wanted" for path in sorted(present - set(wanted))]
+    changes = [f"{path} is no longer needed" for path in sorted(present - set(wanted))]
     for path, text in wanted.items():
         target = PROTOCOL / path
         if not target.exists() or target.read_text() != text:

@@ -18,14 +18,14 @@ from tailrace.protocol.api_keys import api
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "compatibility.md"
 BEGIN = "<!-- APIs: written by scripts/make_compatibility.py -->"
 END = "<!-- end of APIs -->"
-_ITEM = re.compile(r"[^:]+: ")  # what is missing: what happens instead
+_ITEM = re.compile(r"[^:]+: ")  # missing feature: what happens instead
 
 
 def missing(row: ApiRow) -> str:
-    """What a handler's docstring says is not implemented, in one line."""
+    """Return, in one line, the features that a handler's docstring lists as not implemented."""
     spec = find_spec(row.module)
     if spec is None or spec.origin is None:
-        raise SystemExit(f"{row.module} is not there")
+        raise SystemExit(f"{row.module} does not exist")
     text = ast.get_docstring(ast.parse(Path(spec.origin).read_text())) or ""
     _, _, said = text.partition("\nNot implemented\n")
     lines: list[str] = []
@@ -49,7 +49,7 @@ def table() -> str:
 
 
 def page(text: str) -> str:
-    """The page with the table as it should be."""
+    """Return the page with the current table."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -1,8 +1,8 @@
-"""Make the golden directories of tests/formats/data/directories anew with Apache Kafka.
+"""Write the golden directories of tests/formats/data/directories again with Apache Kafka.
 
     python -m scripts.make_golden_directories [NAME ...]     all, or those named
 
-Partition directories come out the same every time: the oracle's clock is ours. The directories of a whole
+Partition directories are the same every time, because the script sets the oracle's clock. The directories of a whole
 broker (`broker-clean`, `broker-crashed`) differ in ids and times.
 """
 
@@ -26,7 +26,7 @@ from tests.support.oracle_types import OracleRecord
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Make the golden directories anew with Apache Kafka.")
+    parser = argparse.ArgumentParser(description="Write the golden directories again with Apache Kafka.")
     known = [*SCENARIOS, *golden_broker.NAMES]
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(known)}")
     names = parser.parse_args().names or known
@@ -82,14 +82,14 @@ def make_partition(oracle: LogOracle, name: str, target: Path) -> None:
 
 
 def expected(oracle: LogOracle, log: OracleLog) -> dict[str, Any]:
-    """What Kafka reads from a log that it has just opened."""
+    """Return the values that Kafka reads from a log that it has just opened."""
     result: dict[str, Any] = {
         "state": plain(log.state()),
         "segments": [plain(segment) for segment in log.segments()],
         "producers": plain(log.producers()),
     }
     for segment in result["segments"]:
-        del segment["last_modified"]  # the file's, under the real clock
+        del segment["last_modified"]  # the file's date, by the real clock
     state = log.state()
     log.set_high_watermark(state.log_end_offset)
     result["stable_offset"] = log.state().last_stable_offset
@@ -118,7 +118,7 @@ def expected(oracle: LogOracle, log: OracleLog) -> dict[str, Any]:
 
 
 def _record(record: OracleRecord) -> list[Any]:
-    """offset, timestamp, key, value, headers"""
+    """Return offset, timestamp, key, value and headers."""
     fields: list[Any] = plain([record.offset, record.timestamp, record.key, record.value, record.headers])
     return fields
 

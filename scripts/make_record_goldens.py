@@ -1,4 +1,4 @@
-"""Make the golden record bytes of tests/formats/data/records anew with Apache Kafka.
+"""Write the golden record bytes of tests/formats/data/records again with Apache Kafka.
 
 python -m scripts.make_record_goldens
 """
@@ -15,7 +15,7 @@ from tests.support.kafka_install import kafka_installation, kafka_version
 from tests.support.log_oracle import LogOracle
 from tests.support.oracle_types import OracleRecord
 
-KEPT_WHOLE = 120  # bytes; of anything longer the digest is enough
+KEPT_WHOLE = 120  # bytes; longer ones are kept as a digest
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def write(name: str, cases: list[dict[str, Any]]) -> None:
-    """One case a line, so that a change shows."""
+    """Write one case per line, so that a change is visible."""
     lines = ",\n".join(json.dumps(case) for case in cases)
     (DATA / name).write_text(f'{{"kafka": "{kafka_version()}", "cases": [\n{lines}\n]}}\n')
 

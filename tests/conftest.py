@@ -1,7 +1,7 @@
-"""What tests share: a real Apache Kafka for those marked `kafka`.
+"""Fixtures for all tests: an Apache Kafka for those marked `kafka`.
 
-A marked test is skipped, with the reason in one sentence, where Java or Kafka's jars cannot be had;
-with TAILRACE_REQUIRE_KAFKA=1 it fails instead, so that a run cannot pass by comparing nothing.
+A marked test is skipped, with the reason, if Java or Kafka's jars are not available. With TAILRACE_REQUIRE_KAFKA=1 it
+fails instead, so that a run cannot pass by comparing nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_install import KafkaInstallation, KafkaUnavailable, kafka_installation
 from tests.support.log_oracle import LogOracle
 
-if "CI" not in os.environ:  # there Hypothesis has a profile of its own, as patient, and the same examples every time
+if "CI" not in os.environ:  # in CI, Hypothesis has its own profile, as patient, with the same examples every time
     settings.register_profile("patient", deadline=None)
     settings.load_profile("patient")
 
@@ -48,14 +48,16 @@ def _require_kafka(get: Callable[[], Any]) -> Any:
 
 @pytest.fixture(scope="session")
 def kafka() -> KafkaInstallation:
-    """Java and Kafka's jars: run tools, dump files."""
+    """Return Java and Kafka's jars, to run tools and dump files."""
     installation: KafkaInstallation = _require_kafka(kafka_installation)
     return installation
 
 
 @pytest.fixture
 def kafka_broker(kafka: KafkaInstallation, tmp_path: Path) -> Iterator[Callable[..., KafkaBroker]]:
-    """Make brokers: kafka_broker(directory=…, properties=…), not yet started; killed when the test ends."""
+    """Return a function that creates brokers: kafka_broker(directory=…, properties=…). They are not started, and end
+    with the test.
+    """
     made: list[KafkaBroker] = []
 
     def make(directory: Path | None = None, **settings: Any) -> KafkaBroker:
@@ -69,7 +71,9 @@ def kafka_broker(kafka: KafkaInstallation, tmp_path: Path) -> Iterator[Callable[
 
 @pytest.fixture(scope="session")
 def log_oracle(kafka: KafkaInstallation, pytestconfig: pytest.Config) -> Iterator[LogOracle]:
-    """Kafka's log and record code in one JVM per worker; after each test its logs are dropped, its clock reset."""
+    """Yield Kafka's log and record code in one JVM per worker. After each test its logs are dropped and its clock is
+    reset.
+    """
     oracle: LogOracle = _require_kafka(lambda: LogOracle(kafka))
     pytestconfig.stash[_ORACLE] = oracle
     yield oracle

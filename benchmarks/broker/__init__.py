@@ -1,1 +1,3 @@
-"""The broker beside Apache Kafka and kfake: same machine, same run, same clients. `python -m benchmarks.run broker`."""
+"""The broker compared with Apache Kafka and kfake: same machine, same run, same clients. `python -m benchmarks.run
+broker`.
+"""

@@ -13,7 +13,7 @@ _LEFT, _WIDTH, _BAR, _GAP = 260, 420, 12, 14
 
 
 def bars(title: str, rows: Sequence[Comparison]) -> str:
-    """The picture; empty where there is nothing to compare."""
+    """Return the picture, or an empty text if there is nothing to compare."""
     shown = [row for row in rows if row.ratio is not None]
     if not shown:
         return ""

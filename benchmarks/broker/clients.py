@@ -15,10 +15,10 @@ from benchmarks.broker.throughput import ByteCost
 
 TITLE = "Broker: real clients"
 TEXT = (
-    "librdkafka (through confluent-kafka) produces 300,000 records of 1,000 bytes with acks=all and its defaults of "
-    "linger and batch size, and reads them again; Kafka's `ProducerPerformance` sends as many. The clients cost more "
-    "than any of the brokers, so GB/s are theirs; CPU is the broker's. `EndToEndLatency` sends one record of 100 bytes "
-    "and waits for it, 5,000 times."
+    "librdkafka (through confluent-kafka) produces 300,000 records of 1,000 bytes with acks=all and its default "
+    "linger and batch size, and reads them again. Kafka's `ProducerPerformance` sends the same number. The clients "
+    "cost more than any of the brokers, so GB/s are limited by the clients; CPU is the broker's. `EndToEndLatency` "
+    "sends one record of 100 bytes and waits for it, 5,000 times."
 )
 RECORDS = 300_000
 SIZE = 1_000
@@ -115,7 +115,7 @@ def _consume(one: Contender, topic: str) -> None:
             "bootstrap.servers": f"127.0.0.1:{one.port}",
             "group.id": "bench",
             "enable.auto.commit": False,
-            # Its default of a second makes a quick broker look slow.
+            # The default of one second makes a fast broker look slow.
             "fetch.queue.backoff.ms": 1,
             "queued.max.messages.kbytes": 1_048_576,
             "queued.min.messages": 1_000_000,
@@ -154,7 +154,7 @@ def _java_produce(one: Contender, topic: str) -> None:
 
 def _java_round_trip(one: Contender, topic: str) -> RoundTrip:
     arguments = (f"127.0.0.1:{one.port}", topic, "5000", "all", "100")
-    # It commits offsets in the end, and fails where there is no group coordinator; its figures are out by then.
+    # The tool commits offsets at the end, and fails without a group coordinator; its figures are printed before that.
     told = _tool("org.apache.kafka.tools.EndToEndLatency", *arguments, may_fail=True)
     mean = re.search(r"Avg latency: ([\d.]+) ms", told)
     percentiles = re.search(r"99th = (\d+)", told)

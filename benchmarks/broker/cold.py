@@ -1,4 +1,4 @@
-"""Catch-up: a consumer reads what is on the disk and no longer in the page cache."""
+"""Catch-up: a consumer reads records that are on the disk but no longer in the page cache."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from benchmarks.broker.throughput import ByteCost
 
 TITLE = "Broker: catch-up from a cold cache"
 TEXT = (
-    "500 MB of 1 MB batches, made durable and dropped from the page cache (`POSIX_FADV_DONTNEED`), read from the "
-    "start, 1 MB a request. kfake keeps everything in memory and has no part in it."
+    "500 MB of 1 MB batches are synced and dropped from the page cache (`POSIX_FADV_DONTNEED`), then read from the "
+    "start, 1 MB per request. kfake keeps everything in memory and is left out."
 )
 BYTES = 500e6
 

@@ -13,11 +13,11 @@ OURS, KAFKA, KFAKE = "Tailrace", "Apache Kafka", "kfake"
 
 
 class Figure(Protocol):
-    """What one run of one contender came to."""
+    """The result of one run of one contender."""
 
     @property
     def cost(self) -> float:
-        """What is compared: the less the better."""
+        """Return the value that is compared: less is better."""
 
     def __str__(self) -> str: ...
 
@@ -25,20 +25,20 @@ class Figure(Protocol):
 @dataclass(frozen=True)
 class Comparison:
     work: str
-    told: dict[str, str]  # by contender
+    told: dict[str, str]  # text by contender
     costs: dict[str, float]
     goal: str = ""
     is_met: bool | None = None
 
     @property
     def ratio(self) -> float | None:
-        """Our cost by Kafka's."""
+        """Return our cost divided by Kafka's."""
         ours, theirs = self.costs.get(OURS), self.costs.get(KAFKA)
         return None if ours is None or not theirs else ours / theirs
 
 
 def compare(work: str, figures: dict[str, Figure], *, at_most: float | None = None) -> Comparison:
-    """`at_most`: the goal, as a share of Kafka's cost."""
+    """Compare the contenders. `at_most`: the goal, as a share of Kafka's cost."""
     made = Comparison(
         work,
         {name: str(figure) for name, figure in figures.items()},
@@ -51,12 +51,12 @@ def compare(work: str, figures: dict[str, Figure], *, at_most: float | None = No
 
 
 def against_limit(work: str, told: dict[str, str], costs: dict[str, float], limit: float, unit: str) -> Comparison:
-    """A goal of our own, whatever others need."""
+    """Compare with a fixed limit, independent of other contenders."""
     return Comparison(work, told, costs, f"≤ {limit:g} {unit}", costs[OURS] <= limit)
 
 
 def take_turns(contenders: Sequence[Contender], rounds: int, run: Callable[[Contender], Figure]) -> dict[str, Figure]:
-    """Each contender's median by cost, over rounds in which they take turns."""
+    """Return each contender's median by cost, over rounds in which they take turns."""
     figures: dict[str, list[Figure]] = {contender.name: [] for contender in contenders}
     for _ in range(rounds):
         for contender in contenders:

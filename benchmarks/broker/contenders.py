@@ -1,4 +1,4 @@
-"""The contenders, each a process of its own with a directory of its own, and what the system says of them."""
+"""The contenders, each a process with its own directory, and their CPU time and memory as the system reports them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.tailrace_process import TailraceProcess
 
 KFAKE_SOURCE = Path(__file__).with_name("kfake")
 _TICKS = os.sysconf("SC_CLK_TCK")
-# What Kafka's own start script gives its JVM; the tests' brokers do without the optimising compiler.
+# The JVM flags of Kafka's own start script; the tests' brokers run without the optimising compiler.
 _KAFKA_FLAGS = (
     "-Xms1g", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true",
@@ -46,7 +46,7 @@ class Tailrace:
 
     def __init__(self, directory: Path) -> None:
         self.data: Path | None = directory / "data"
-        self.is_warmed_up = True  # only just-in-time compilers need that
+        self.is_warmed_up = True  # only just-in-time compilers need a warm-up
         options = ("-o", "log.segment.delete.delay.ms=1000")
         self._process = TailraceProcess(directory / "data", *options)
 
@@ -89,7 +89,7 @@ class Kafka:
 
     def __init__(self, directory: Path) -> None:
         self.is_warmed_up = False
-        # As Kafka's own server.properties has it, where the tests are more modest.
+        # The values of Kafka's own server.properties; the tests use smaller ones.
         properties = {
             "num.network.threads": "3",
             "num.io.threads": "8",
@@ -163,12 +163,12 @@ class Kfake:
 
 
 class KfakeUnavailable(Exception):
-    """No kfake to compare with."""
+    """kfake is not available for the comparison."""
 
 
 @contextlib.contextmanager
 def contenders(*, with_kfake: bool = True) -> Iterator[list[Contender]]:
-    """Those that can be had here, running; whoever is missing is told of and left out."""
+    """Yield the running contenders that are available here. Print the missing ones."""
     root = Path(tempfile.mkdtemp(prefix="tailrace-bench-", dir=os.environ.get("TAILRACE_BENCH_DIR")))
     running: list[Contender] = []
     try:
@@ -189,17 +189,17 @@ def contenders(*, with_kfake: bool = True) -> Iterator[list[Contender]]:
         shutil.rmtree(root, ignore_errors=True)
 
 
-# What the system says
+# CPU time and memory
 
 
 def cpu_s(pid: int) -> float:
-    """The CPU time of a process, all its threads, until now."""
+    """Return the CPU time of a process until now, of all its threads."""
     words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / _TICKS
 
 
 def memory_mb(pid: int, what: str = "VmRSS") -> float:
-    """Resident memory now, or its peak (VmHWM)."""
+    """Return the resident memory now, or its peak (VmHWM)."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{what}:"):
             return int(line.split()[1]) / 1024
@@ -207,7 +207,7 @@ def memory_mb(pid: int, what: str = "VmRSS") -> float:
 
 
 def reset_peak(pid: int) -> None:
-    """Let the peak of resident memory count from now on."""
+    """Reset the peak of resident memory."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
@@ -215,7 +215,7 @@ def reset_peak(pid: int) -> None:
 
 
 def make_topic(contender: Contender, name: str, partitions: int = 1) -> bytes:
-    """A topic of this name, new; its id."""
+    """Create a new topic, and return its id."""
     topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
     deadline = time.monotonic() + 120
     with RawClient(f"127.0.0.1:{contender.port}", timeout_s=120) as client:
@@ -231,7 +231,7 @@ def make_topic(contender: Contender, name: str, partitions: int = 1) -> bytes:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"{contender.name} has no leader for {name} after two minutes")
             time.sleep(0.02)
-        # What the metadata says, the replicas may have yet to hear of.
+        # The replicas may learn of the topic later than the metadata shows it.
         while any(part.error_code for part in _ends(client, name, partitions)):
             if time.monotonic() > deadline:
                 raise RuntimeError(f"{contender.name} does not lead {name} after two minutes")

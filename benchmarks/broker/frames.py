@@ -1,6 +1,6 @@
-"""Frames to send over and over, and where in them and in their answers things stand.
+"""Frames to send repeatedly, and the positions of fields in them and in their responses.
 
-Produce v13 and Fetch v17 are what Kafka's own clients send since 4.1: topics by id, flexible encoding.
+Kafka's own clients send Produce v13 and Fetch v17 since 4.1: topics by id, flexible encoding.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PRODUCE_VERSION: Final = 13
 FETCH_VERSION: Final = 17
 CLIENT_ID: Final = "bench"
 
-# Of a response of one topic and partition, behind its size: where its error codes are.
+# Positions of the error codes in a response of one topic and partition, after its size.
 PRODUCE_ERROR_AT: Final = (27,)
 FETCH_ERROR_AT: Final = (9, 37)
 
@@ -32,7 +32,7 @@ def frame(request: Any, version: int) -> bytes:
 
 
 def batch(size: int, record_size: int = 1_000, seed: int = 0) -> bytes:
-    """One batch of about `size` bytes with records of now."""
+    """Return one batch of about `size` bytes with current timestamps."""
     chance = random.Random(seed)
     builder = BatchBuilder()
     now_ms = time.time_ns() // 1_000_000
@@ -56,7 +56,7 @@ def fetch(
     session_id: int = 0,
     session_epoch: int = -1,
 ) -> bytes:
-    """A Fetch of (partition, offset)s, without a session unless one is given."""
+    """Return a Fetch of (partition, offset) pairs, without a session unless one is given."""
     partitions = [
         FetchRequest.FetchPartition(
             partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes, current_leader_epoch=-1
@@ -76,12 +76,12 @@ def fetch(
 
 
 def offset_place(topic_id: bytes) -> int:
-    """Where in a Fetch frame of one partition its offset stands."""
+    """Return the position of the offset in a Fetch frame of one partition."""
     one, other = (fetch(topic_id, [(0, offset)], max_bytes=1) for offset in (0, 0x7F7F7F7F7F7F7F7F))
     return next(index for index, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
 
 
 def epoch_place() -> int:
-    """Where in a Fetch frame the session's epoch stands."""
+    """Return the position of the session epoch in a Fetch frame."""
     one, other = (fetch(bytes(16), [], max_bytes=1, session_id=1, session_epoch=epoch) for epoch in (0, 0x7F7F7F7F))
     return next(index for index, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)

@@ -1,4 +1,4 @@
-"""Groups: offset commits and heartbeats, and how long many members take to have their shares."""
+"""Groups: offset commits and heartbeats, and how long a rebalance of many members takes."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from tests.support.raw_client import RawClient
 
 TITLE = "Broker: groups"
 TEXT = (
-    "OffsetCommit of one partition and of a hundred, and Heartbeat, on 8 connections with 10 requests in flight each. "
-    "CPU is the broker's, per request. A rebalance: so many members join an empty group at once, the leader hands out "
-    "work, everybody gets it. Its cost is the broker's CPU, all members together; the time besides it contains "
-    "group.initial.rebalance.delay.ms, three seconds, once or twice."
+    "OffsetCommit of one partition and of a hundred, and Heartbeat, on 8 connections with 10 requests in flight "
+    "each. CPU is the broker's, per request. In a rebalance, the given number of members join an empty group at "
+    "once, the leader assigns partitions, and all members get them. Its cost is the broker's CPU for all members "
+    "together. The time beside it contains group.initial.rebalance.delay.ms, three seconds, once or twice."
 )
 SECONDS = 3.0
 WARM_UP_REQUESTS = 50_000
@@ -44,7 +44,7 @@ CONTENDERS = ("Tailrace", "Apache Kafka")
 _COMMIT_VERSION: Final = 10
 _COMMIT_ERROR_AT: Final = (31,)
 _HEARTBEAT_ERROR_AT: Final = (9,)
-_JOIN_VERSION: Final = 3  # the last in which a new member joins with one request
+_JOIN_VERSION: Final = 3  # the last version in which a new member joins with one request
 _SESSION_MS: Final = 1_800_000
 _runs = count()
 
@@ -175,7 +175,7 @@ def _rebalance(one: Contender, number: int) -> Rebalance:
 
 
 def _exchange(sockets: list[socket.socket], asked: list[tuple[Any, int]]) -> list[Any]:
-    """One request on each connection, all sent before the first answer is waited for."""
+    """Send one request on each connection, all before the first response is awaited, and return the responses."""
     for connection, (request, version) in zip(sockets, asked, strict=True):
         connection.sendall(frames.frame(request, version))
     answers: dict[socket.socket, Any] = {}
@@ -188,7 +188,7 @@ def _exchange(sockets: list[socket.socket], asked: list[tuple[Any, int]]) -> lis
 
 
 def _received(sockets: list[socket.socket]) -> Iterator[tuple[socket.socket, bytes]]:
-    """Each connection's answer, as it comes."""
+    """Yield each connection's response as it arrives."""
     with selectors.DefaultSelector() as selector:
         for connection in sockets:
             selector.register(connection, selectors.EVENT_READ, bytearray())

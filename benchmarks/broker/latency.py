@@ -1,4 +1,4 @@
-"""End-to-end latency: from when a record was due to be sent to when a waiting consumer has it."""
+"""End-to-end latency: from the time at which a record was due to be sent until a waiting consumer has it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from benchmarks.broker.requests import RequestCost
 
 TITLE = "Broker: latency"
 TEXT = (
-    "Records of 100 bytes leave at a steady rate with acks=all, and a consumer waits for them with a Fetch on another "
-    "connection. The time runs from when a request was due, so a broker that falls behind pays for all that waits. "
-    "These are wall times: on a busy machine they say more about its scheduler than about the brokers, and one thread "
-    "gets a smaller share of it than many. The broker's CPU for one request, with what it takes to hand its records to "
-    "the consumer, does not depend on that."
+    "Records of 100 bytes are sent at a steady rate with acks=all, and a consumer waits for them with a Fetch on "
+    "another connection. The time is measured from when a request was due, so a delay counts for all requests that "
+    "wait. These are wall times: on a busy machine they depend more on its scheduler than on the brokers, and a "
+    "broker with one thread gets a smaller share than one with many. The broker's CPU time per request, including "
+    "the delivery to the consumer, does not depend on that."
 )
 SECONDS = 5.0
-# Requests a second, records in each, connections they come on.
+# Requests per second, records in each, number of connections.
 RATES = ((1_000, 1, 1), (1_000, 10, 1), (10_000, 1, 10))
 
 

@@ -1,4 +1,4 @@
-"""Load: `load.c`, compiled once per run, and what it says."""
+"""Load: `load.c`, compiled once per run, and its output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LoadResult:
     sent: float
     received: float
     wall_s: float
-    cpu_s: float  # the generator's own
+    cpu_s: float  # CPU time of the generator itself
     errors: int
     samples: int
     p50_us: float
@@ -78,18 +78,18 @@ def run_requests(
     epoch_at: int = -1,
     error_at: Sequence[int] = (),
 ) -> LoadResult:
-    """Frames over and over, `in_flight` unanswered on each connection."""
+    """Send frames repeatedly, with `in_flight` unanswered requests on each connection."""
     path = _frames_file("requests", frames)
     return _run("requests", port, connections, in_flight, seconds, max_bytes, path, epoch_at, *error_at)
 
 
 def send_each(port: int, frames: Sequence[bytes], *, error_at: Sequence[int]) -> None:
-    """Each frame once, one after the other."""
+    """Send each frame once, one after the other."""
     _run("requests", port, 1, 1, 120, -len(frames), _frames_file("requests", frames), -1, *error_at)
 
 
 def send_many(port: int, frame: bytes, count: int, *, connections: int, in_flight: int) -> None:
-    """One frame so many times, whatever time that takes."""
+    """Send one frame so many times, without a time limit."""
     _run("requests", port, connections, in_flight, TIMEOUT_S - 30, -count, _frames_file("requests", [frame]), -1)
 
 
@@ -104,6 +104,6 @@ def run_latency(
     offset_at: int,
     offset: int,
 ) -> LoadResult:
-    """Produce requests at a rate, and a consumer that waits for their records."""
+    """Send Produce requests at a rate, with a consumer that waits for their records."""
     produce_path, fetch_path = _frames_file("produce", produce), _frames_file("fetch", [fetch])
     return _run("latency", port, producers, rate, seconds, produce_path, fetch_path, offset_at, offset)

@@ -1,4 +1,4 @@
-"""Tiny requests: CPU of each, and how many a second."""
+"""Tiny requests: CPU time of each, and how many per second."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from benchmarks.broker.load import run_requests, send_each, send_many
 
 TITLE = "Broker: tiny requests"
 TEXT = (
-    "One record of 100 bytes a request. Produce with acks=all; Fetch without a session, of one such batch. Connections "
-    "times requests in flight on each. CPU is the broker's, of all its threads, per request; requests a second depend "
-    "on what else the machine does."
+    "One record of 100 bytes per request. Produce with acks=all; Fetch without a session, of one such batch. The "
+    "rows give the number of connections times the requests in flight on each. CPU is the broker's, of all its "
+    "threads, per request. Requests per second depend on the other work of the machine."
 )
 SECONDS = 3.0
-WARM_UP_REQUESTS = 100_000  # of each kind, for just-in-time compilers; by number, since a busy machine has slow seconds
+# of each kind, for just-in-time compilers; a number and not a time, because a busy machine has slow seconds
+WARM_UP_REQUESTS = 100_000
 LOADS = ((1, 1), (1, 100), (8, 1), (1_000, 1))
 
 
@@ -40,7 +41,7 @@ def run(contenders: list[Contender], rounds: int) -> list[Comparison]:
     for one in contenders:
         sent = [frames.produce(ids[one.name], frames.batch(100, 100))] * 100
         send_each(one.port, sent, error_at=frames.PRODUCE_ERROR_AT)
-    # One batch of them: the limit says so.
+    # max_bytes lets one batch fit.
     fetch = {name: frames.fetch(topic_id, [(0, 5)], max_bytes=150) for name, topic_id in ids.items()}
     works = (("produce", produce, frames.PRODUCE_ERROR_AT, 0.15), ("fetch", fetch, frames.FETCH_ERROR_AT, 0.3))
     for work, sent, error_at, goal in works:

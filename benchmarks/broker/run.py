@@ -13,7 +13,7 @@ ROUNDS = 2
 
 
 def run(parts: Sequence[str], rounds: int = ROUNDS) -> list[tuple[str, str, list[Comparison]]]:
-    """(title, text, rows) of each part. One Kafka serves them all, so that it is warm for the later ones."""
+    """Return (title, text, rows) of each part. One Kafka serves all parts, so it is warm for the later ones."""
     sections = []
     with contenders() as running:
         for part in parts:

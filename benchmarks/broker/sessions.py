@@ -12,9 +12,9 @@ from tests.support.raw_client import RawClient
 
 TITLE = "Broker: a thousand partitions"
 TEXT = (
-    "A topic of 1,000 partitions with one small batch in each. A session that has all of them and stands at their "
-    "ends, asked for news of which there is none; and a Fetch without a session of one batch from every partition. CPU "
-    "is the broker's, per request."
+    "A topic of 1,000 partitions with one small batch in each. The first row is a fetch session with all partitions "
+    "at their ends, asked for new records when there are none. The second row is a Fetch without a session of one "
+    "batch from every partition. CPU is the broker's, per request."
 )
 PARTITIONS = 1_000
 SECONDS = 3.0

@@ -1,4 +1,4 @@
-"""Share groups: a member fetches records and accepts what it got before, over and over."""
+"""Share groups: a member fetches records and accepts those of the previous fetch, repeatedly."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ TEXT = (
     "own. Batches of 100 records of 100 bytes, and batches of one. CPU is the broker's, per record."
 )
 CONTENDERS = ("Tailrace", "Apache Kafka")
-RECORDS = {100: 200_000, 1: 40_000}  # by the size of batches
+RECORDS = {100: 200_000, 1: 40_000}  # by batch size
 WARM_UPS = 2
 MAX_RECORDS: Final = 500
 ACCEPT, REJECT = 1, 3
-_SHARE_GROUP: Final = 2  # a coordinator's kind
+_SHARE_GROUP: Final = 2  # coordinator type of share groups
 _groups = count()
 
 
@@ -96,7 +96,7 @@ def _consume(one: Contender, topic_id: bytes, records: int, *, mixed: bool) -> R
                 for partition in topic.partitions
                 for range_ in partition.acquired_records
             ]
-            if not got:  # the group's state is read by now
+            if not got:  # the group's state is loaded by now
                 before, began = cpu_s(one.pid), time.monotonic()
             got += sum(range_.last_offset - range_.first_offset + 1 for range_ in acquired)
             request.topics = [_acknowledged(topic_id, acquired, mixed=mixed)] if acquired else []
@@ -104,7 +104,7 @@ def _consume(one: Contender, topic_id: bytes, records: int, *, mixed: bool) -> R
 
 
 def _begin(client: RawClient, group: str, topic_id: bytes) -> None:
-    """As the group coordinator does for a member's first partition."""
+    """Initialize the group's state like the group coordinator does for a member's first partition."""
     data = InitializeShareGroupStateRequest.PartitionData(partition=0, state_epoch=0, start_offset=0)
     topic = InitializeShareGroupStateRequest.InitializeStateData(topic_id=topic_id, partitions=[data])
     key = f"{group}:{TopicId(UUID(bytes=topic_id))}:0"

@@ -1,4 +1,4 @@
-"""Start: from exec, or from a call, to the first Metadata that is answered; and memory, idle and under load."""
+"""Start: from exec, or from a call, to the first answered Metadata; and memory, idle and under load."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.support.raw_client import RawClient
 
 TITLE = "Broker: start and memory"
 TEXT = (
-    "From exec of the process to its first answered Metadata, on a directory that it has used before, its files and "
-    "bytecode in the page cache; and the same for `tailrace.Broker()` within a process, from the call to the answer, "
-    "the first time with its imports and then without. Wall time, with CPU time behind it, by which our goals are "
-    "judged: a start is one thread's work, so on an idle machine both are the same. Resident memory after the start, "
-    "and at its peak while 1 GB is produced in 16 KB batches on 8 connections, read again, and 1,000 connections send "
-    "tiny requests."
+    "The time from exec of the process to its first answered Metadata, on a directory that it has used before, with "
+    "its files and bytecode in the page cache. The same for `tailrace.Broker()` within a process, from the call to "
+    "the response, the first time with its imports and then without. The figures are wall time, with CPU time in "
+    "parentheses. Our goals are for CPU time: a start is one thread's work, so on an idle machine both are the "
+    "same. Memory is the resident memory after the start, and its peak under load: 1 GB is produced in 16 KB "
+    "batches on 8 connections and read again, and 1,000 connections send tiny requests."
 )
 STARTS = 5
 IN_PROCESS = """
@@ -47,7 +47,7 @@ print(*first, *(statistics.median(column) for column in zip(*later)))
 
 
 def run(contenders: list[Contender], rounds: int) -> list[Comparison]:
-    """Each is started again a few times, and at the end stands as it stood."""
+    """Start each contender several times, and leave it running."""
     return [*_starts(contenders), *_memory(contenders)]
 
 
@@ -57,7 +57,7 @@ def _starts(contenders: list[Contender]) -> list[Comparison]:
         for _ in range(STARTS + 1):
             one.stop()
             taken.setdefault(one.name, []).append(_started_s(one))
-    # The first one may have had to compile bytecode, or to recover from the kill.
+    # The first start may have compiled bytecode or recovered from the kill.
     wall = {name: statistics.median(wall for wall, _ in times[1:]) for name, times in taken.items()}
     cpu = {name: statistics.median(cpu for _, cpu in times[1:]) for name, times in taken.items()}
     told = {name: f"{wall[name]:.2f} s ({cpu[name]:.2f} s CPU)" for name in taken}
@@ -72,14 +72,14 @@ def _starts(contenders: list[Contender]) -> list[Comparison]:
 
 def _started_s(one: Contender) -> tuple[float, float]:
     began = time.perf_counter()
-    one.start()  # which returns when it answers
+    one.start()  # `start` returns when the broker responds
     with RawClient(f"127.0.0.1:{one.port}") as client:
         client.ask(MetadataRequest(topics=[]), 12)
     return time.perf_counter() - began, cpu_s(one.pid)
 
 
 def _in_process_s() -> list[float]:
-    """Wall and CPU time of the first start in a process, then of a later one."""
+    """Return wall and CPU time of the first start in a process, then of a later one."""
     environment = {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryDirectory(prefix="tailrace-bytecode-") as bytecode:
         if "PYTHONDONTWRITEBYTECODE" in os.environ:

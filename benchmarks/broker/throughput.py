@@ -11,10 +11,10 @@ from benchmarks.broker.load import run_requests
 
 TITLE = "Broker: throughput"
 TEXT = (
-    "Batches of 1 KB records, uncompressed, of one partition. Produce with acks=all, five requests in flight on one "
-    "connection, one batch each; Fetch of up to 1 MB a request, over 500 MB that are in the page cache, on one "
-    "connection and without a session. CPU is the broker's, of all its threads; GB/s depend on what else the machine "
-    "does, and the load generator has a core of it."
+    "Uncompressed batches of 1 KB records, of one partition. Produce with acks=all, five requests in flight on one "
+    "connection, one batch each. Fetch of up to 1 MB per request, over 500 MB in the page cache, on one connection "
+    "and without a session. CPU is the broker's, of all its threads. GB/s depend on the other work of the machine; "
+    "the load generator uses one core."
 )
 SIZES = ((16 * 2**10, "16 KB"), (128 * 2**10, "128 KB"), (1_000_000, "1 MB"))
 BYTES = 1e9
@@ -58,7 +58,7 @@ def run(contenders: list[Contender], rounds: int) -> list[Comparison]:
     for size, name in SIZES:
         batch = frames.batch(size)
         records = max(size // 1_000, 1)
-        count = int(READ_BYTES * 0.98 / len(batch))  # a few less than were written
+        count = int(READ_BYTES * 0.98 / len(batch))  # slightly less than was written
         each = max(1_048_576 // len(batch), 1)
         reads = {}
         for one in contenders:

@@ -1,1 +1,1 @@
-"""Three brokers of ours below a controller of Apache Kafka, beside three of Apache Kafka's below the same."""
+"""Three Tailrace brokers below an Apache Kafka controller, compared with three Kafka brokers."""

@@ -1,9 +1,13 @@
-"""Run the cluster's benchmarks: `python -m benchmarks.cluster [PART …] [--quick] [--write] [--only KIND]`.
+"""Run the cluster benchmarks: `python -m benchmarks.cluster [PART …] [--quick] [--write] [--only KIND]`.
 
-Parts: throughput, latency, catch_up, memory, failover; all of them by default. The two kinds of cluster take turns, and
-each is started anew for each round. --quick: one round with less of everything, to see that it works. --write replaces
-the parts' sections in RESULTS.md. --only tailrace or kafka: one kind alone, to look at. Before each part the page cache
-is filled (machine.py), unless it is to be quick.
+Parts: throughput, latency, catch_up, memory, failover; by default all. The two kinds of cluster take turns, and each is
+started again for each round.
+
+    --quick   one short round, to check that everything works
+    --write   replace the parts' sections in RESULTS.md
+    --only    tailrace or kafka: only this kind of cluster
+
+Unless --quick is given, the page cache is filled before each part (machine.py).
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from benchmarks.cluster.samples import Samples, table
 from benchmarks.measure import Section, page
 from tests.support.kafka_install import KafkaUnavailable
 
-PARTS = ("throughput", "latency", "catch_up", "memory", "failover")  # memory comes after what fills it
+PARTS = ("throughput", "latency", "catch_up", "memory", "failover")  # memory is measured after the parts that fill it
 ROUNDS = 2
 RESULTS = Path(__file__).parents[1] / "RESULTS.md"
 

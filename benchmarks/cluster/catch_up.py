@@ -1,4 +1,4 @@
-"""A new replica of a partition with 5 GB: how long until it has them and is in sync."""
+"""A new replica of a partition with 5 GB: the time until it has all records and is in sync."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.support.raw_client import RawClient
 
 TITLE = "Cluster: catching up"
 TEXT = (
-    "A partition of 5 GB, in batches of 16 KB, is given a second replica on a broker that has nothing of it. From the "
-    "request to when it is in sync; CPU of the broker that leads and of the one that follows. Beside it what the same "
-    "bytes take that are written to the same disk past the page cache."
+    "A partition of 5 GB, in batches of 16 KB, gets a second replica on a broker that has none of its records. The "
+    "time is from the request until the replica is in sync; CPU is that of the leader and of the follower. For "
+    "comparison, the time to write the same number of bytes to the same disk past the page cache."
 )
 BYTES = 5_000_000_000
 FOLLOWER = 3

@@ -1,6 +1,6 @@
-"""The two clusters: three brokers of one kind below one controller of Apache Kafka's, each a process of its own.
+"""The two clusters: three brokers of one kind below one Apache Kafka controller, each a process.
 
-Only one of them runs at a time. Leaders are placed by hand: broker 1 leads, 2 and 3 follow.
+Only one of them runs at a time. Replicas are assigned explicitly: broker 1 leads, 2 and 3 follow.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BOTH: Final = {
     "log.segment.delete.delay.ms": "1000",
     "offsets.topic.num.partitions": "50",
 }
-# As Kafka's own server.properties has it, where the tests are more modest.
+# The values of Kafka's own server.properties; the tests use smaller ones.
 ONLY_KAFKA: Final = {
     "num.network.threads": "3",
     "num.io.threads": "8",
@@ -52,7 +52,7 @@ class Cluster:
         self.directory = directory
         self.controllers = controllers
         self.brokers = brokers
-        self.is_warm = kind == OURS  # only just-in-time compilers need to be warmed up
+        self.is_warm = kind == OURS  # only just-in-time compilers need a warm-up
         self._topics = 0
         self._admin = AdminClient({"bootstrap.servers": self.bootstrap})
 
@@ -66,7 +66,7 @@ class Cluster:
         return process.pid
 
     def pids(self, broker_id: int) -> list[int]:
-        """A broker's process and its children."""
+        """Return the ids of a broker's process and its children."""
         pid = self.pid(broker_id)
         threads = Path(f"/proc/{pid}/task").glob("*/children")
         return [pid, *(int(child) for one in threads for child in one.read_text().split())]
@@ -84,8 +84,10 @@ class Cluster:
     # Topics
 
     def new_topic(self, name: str, replicas: Sequence[Sequence[int]] = (BROKERS,), **config: str) -> str:
-        """A topic with replicas where it is said, all of them in sync, that has taken a record in each partition: the
-        load generator does not ask twice."""
+        """Create a topic with the given replicas, wait until all are in sync, and write a record to each partition.
+
+        The load generator does not retry, so the topic must be ready.
+        """
         self._topics += 1
         topic = f"{name}-{self._topics}"
         settings = {key.replace("_", "."): text for key, text in config.items()}
@@ -115,7 +117,7 @@ class Cluster:
         eventually(is_so, f"{sorted(isr)} are in sync in {topic}-{partition}")
 
     def lead_again(self, topic: str) -> None:
-        """Let the replica lead that is named first."""
+        """Elect the first replica as the leader."""
         wanted = TopicPartition(topic, 0)
 
         def is_so() -> bool:
@@ -160,7 +162,7 @@ def _of_ours(controllers: KafkaControllers, data: Path, number: int) -> Node:
 def _of_kafka(controllers: KafkaControllers, directory: Path, number: int) -> Node:
     broker = KafkaMember(controllers, directory, number, {**BOTH, **ONLY_KAFKA})
     broker.heap = "1g"
-    # What `kafka-storage format` does for a broker, without a JVM.
+    # The work of `kafka-storage format` for a broker, without a JVM.
     broker.data.mkdir(parents=True)
     identity = DirectoryIdentity(controllers.cluster_id, number, _new_id())
     identity.write(DiskFiles(), str(broker.data / "meta.properties"))

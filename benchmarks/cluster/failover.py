@@ -1,4 +1,4 @@
-"""kill -9 of the leader: how long until the first record is acknowledged by the next one."""
+"""kill -9 of the leader: the time until the next leader acknowledges the first record."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from benchmarks.cluster.samples import Samples
 
 TITLE = "Cluster: failover"
 TEXT = (
-    "A producer sends a record every 5 ms with acks=all; the leader's process gets SIGKILL. From there to the first "
-    "record that the next leader acknowledges; the metadata log tells when the controller chose that one, which cuts "
-    "the time in two. Sessions are as by default: broker.session.timeout.ms is 9 s."
+    "A producer sends a record every 5 ms with acks=all, and the leader's process gets SIGKILL. The time is from "
+    "there to the first record that the next leader acknowledges. The metadata log shows when the controller "
+    "elected that leader, which divides the time into two parts. broker.session.timeout.ms is 9 s, the default."
 )
 KILLS = 5
 
 
 class Load:
-    """A producer that sends all the time; when its records were acknowledged."""
+    """A producer that sends all the time, and the times of its acknowledgements."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._topic = topic
         self._producer = producer_for(bootstrap, linger_ms=0)
-        self.acknowledged: list[float] = []  # when, by the wall clock
+        self.acknowledged: list[float] = []  # times by the wall clock
         self.refused: list[Any] = []
         self._is_ending = False
         self._thread = threading.Thread(target=self._run)
@@ -52,7 +52,7 @@ class Load:
         deadline = time.monotonic() + 60
         while len(self.acknowledged) < wanted:
             if time.monotonic() > deadline:
-                raise RuntimeError("nothing is acknowledged any more")
+                raise RuntimeError("no further record is acknowledged")
             time.sleep(0.01)
 
     def end(self) -> None:
@@ -84,7 +84,7 @@ def _kill_once(cluster: Cluster, topic: str, load: Load, samples: Samples) -> No
         time.sleep(0.01)
     chosen = changes[known]
     while True:
-        # The controller notes whole milliseconds, and what the old leader acknowledged came before it was fenced.
+        # The controller records whole milliseconds, and acknowledgements of the old leader came before it was fenced.
         first = next((one for one in load.acknowledged[:] if one > max(chosen, killed + 0.001)), None)
         if first is not None:
             break

@@ -1,4 +1,4 @@
-"""acks=all at a fixed rate: how long a record takes to be acknowledged."""
+"""acks=all at a fixed rate: the time until a record is acknowledged."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from benchmarks.cluster.samples import Samples
 
 TITLE = "Cluster: latency"
 TEXT = (
-    "An idempotent librdkafka producer without linger sends 1,000 records of 1 KB a second with acks=all to one "
-    "partition on three brokers; from the call that sends a record to the callback that it is acknowledged."
+    "An idempotent librdkafka producer without linger sends 1,000 records of 1 KB per second with acks=all to one "
+    "partition on three brokers. The time is from the call that sends a record to the callback that acknowledges "
+    "it."
 )
 RATE = 1_000
 SECONDS = 15

@@ -1,4 +1,4 @@
-"""The machine that both kinds run on: memory as it is after a day at work, and what its disk takes."""
+"""The machine of the benchmark: memory in the state of a machine that has been used, and the speed of its disk."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PIECE_BYTES = 4_194_304
 
 
 def fill_page_cache(directory: Path) -> None:
-    """Leave next to no memory free, as it is wherever files have been read and written for a while.
+    """Leave almost no memory free, as on any machine that has read and written files for a while.
 
-    A virtual machine may have to ask its host for every page that was never used, or was free for some seconds: seconds
-    of CPU for a GB, more than a broker takes for it, and counted as the broker's. Pages that are taken from the cache
-    are the machine's already. What is read here is a file without any blocks.
+    A virtual machine may have to request every page from its host that was never used or was free for some seconds.
+    That takes seconds of CPU per GB, more than a broker needs, and would count as the broker's. Pages from the page
+    cache are already assigned to the machine. The file that is read here has no blocks.
     """
     path = directory / "page-cache"
     begin = path.stat().st_size if path.exists() else 0
@@ -33,11 +33,11 @@ def _free_bytes() -> int:
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemFree:"):
             return int(line.split()[1]) * 1024
-    raise ValueError("/proc/meminfo does not tell what memory is free")
+    raise ValueError("/proc/meminfo does not show the free memory")
 
 
 def disk_bytes_per_s(directory: Path, size: int) -> float:
-    """How fast plain bytes get to the disk past the page cache."""
+    """Return how many bytes per second are written to the disk past the page cache."""
     path = directory / "disk"
     piece = mmap.mmap(-1, PIECE_BYTES)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_DIRECT)

@@ -1,4 +1,4 @@
-"""What the brokers hold of the machine's memory, before any load and after all of it."""
+"""Memory of the brokers, before any load and after all parts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from benchmarks.cluster.samples import Samples
 
 TITLE = "Cluster: memory"
 TEXT = (
-    "Of one broker, the mean of three, with whatever processes it has started: its share of resident memory (PSS), and "
-    "the most that was ever resident (RSS). Idle is after the start, loaded after the other parts."
+    "Memory of one broker, the mean of three, with all processes that it has started: its share of resident memory "
+    "(PSS), and the peak of resident memory (RSS). Idle is after the start, loaded is after the other parts."
 )
 
 

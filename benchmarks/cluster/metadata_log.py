@@ -1,4 +1,4 @@
-"""When the controller chose leaders, as its own log has it: both kinds of cluster are looked at the same way."""
+"""The times at which the controller elected leaders, from its own log, for both kinds of cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SAME_LEADER = -2
 
 
 def leader_changes(cluster: Cluster, topic: str) -> list[float]:
-    """The times, by the wall clock, at which partition 0 got another leader that is alive."""
+    """Return the wall-clock times at which partition 0 got another living leader."""
     topic_id, times = b"", []
     for batch in split_batches(_log(cluster)):
         if batch.is_control:
@@ -33,7 +33,7 @@ def leader_changes(cluster: Cluster, topic: str) -> list[float]:
 
 
 def _log(cluster: Cluster) -> bytes:
-    """What the controller has written, up to its last whole batch."""
+    """Return the controller's log up to its last complete batch."""
     folder = cluster.controllers.nodes[0].data / "__cluster_metadata-0"
     data = b"".join(one.read_bytes() for one in sorted(folder.glob("*.log")))
     position = 0

@@ -25,7 +25,7 @@ def producer_for(bootstrap: str, **settings: Any) -> Producer:
 
 
 def produce_for(bootstrap: str, topic: str, seconds: float, batch_bytes: int) -> tuple[int, float]:
-    """Produce as fast as it is taken; the bytes of records that were acknowledged, and the seconds that took."""
+    """Produce at full speed. Return the bytes of acknowledged records, and the seconds."""
     producer = producer_for(bootstrap, batch_size=batch_bytes, linger_ms=5)
     failed: list[Any] = []
 

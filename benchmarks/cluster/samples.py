@@ -1,4 +1,4 @@
-"""Samples of both kinds, and the rows they come to."""
+"""Samples of both kinds of cluster, and the rows made of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.broker.comparison import KAFKA, OURS, Comparison
 
 @dataclass
 class Samples:
-    """What was measured of each work, by the kind of cluster."""
+    """Measured values by work and kind of cluster."""
 
     found: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
@@ -31,7 +31,7 @@ class Samples:
         title: str = "",
         more_is_better: bool = False,
     ) -> Comparison:
-        """The medians beside each other; a cost is what is compared, so what should be large counts inversely."""
+        """Return the medians of both kinds. Costs are compared, so a value that should be large counts inversely."""
         medians = {kind: found for kind in (OURS, KAFKA) if (found := self.median(work, kind)) is not None}
         told = {kind: tell(found) for kind, found in medians.items()}
         costs = {kind: 1 / found if more_is_better and found else found for kind, found in medians.items()}

@@ -1,4 +1,4 @@
-"""acks=all at full speed: MB/s, and what a GB costs the leader and each follower."""
+"""acks=all at full speed: MB/s, and the CPU cost of a GB for the leader and each follower."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from tests.support.raw_client import RawClient
 TITLE = "Cluster: throughput"
 TEXT = (
     "An idempotent librdkafka producer sends 1 KB records with acks=all to one partition on three brokers "
-    "(min.insync.replicas 2), as fast as they are taken. CPU is that of the broker that leads, and the mean of the two "
-    "that follow. The producer, three brokers and a controller share two cores. librdkafka has one request for a "
-    "partition on its way as a rule; the rows with five in flight are of a load generator that has five, as Java's "
-    "producer does."
+    "(min.insync.replicas 2), at full speed. CPU is that of the leader, and the mean of the two followers. The "
+    "producer, three brokers and a controller share two cores. librdkafka mostly has one request per partition in "
+    "flight. The rows with five in flight are from a load generator that sends like Java's producer."
 )
 SIZES = ((16_384, "16 KB"), (131_072, "128 KB"))
 PIPELINED = "16 KB batches, five in flight"
 SECONDS = 10.0
-WARM_UP_SECONDS = 15.0  # of each size
+WARM_UP_SECONDS = 15.0  # for each batch size
 
 
 def warm_up(cluster: Cluster, *, quick: bool) -> None:

@@ -1,1 +1,1 @@
-"""What many brokers and partitions cost: `python -m benchmarks.scale`; docs/explanation/scale.md has what it found."""
+"""The cost of many brokers and partitions: `python -m benchmarks.scale`. docs/explanation/scale.md has the results."""

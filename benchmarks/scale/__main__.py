@@ -1,7 +1,7 @@
 """`python -m benchmarks.scale [--partitions 10000,100000] [--brokers 10,1000] [--kafka]`: docs/explanation/scale.md.
 
-Worlds of every size are made below --directory, which wants a file system in memory: what is measured is CPU time, and
-a start that syncs thousands of files to a busy disk would take long for nothing. Every measurement is a process.
+Worlds of every size are made below --directory, which should be a file system in memory: CPU time is measured, and a
+start that syncs thousands of files to a busy disk would take long without a use. Every measurement is a process.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale")
     parser.add_argument("--partitions", type=_numbers, default=[1_000, 10_000, 100_000])
     parser.add_argument("--brokers", type=_numbers, default=[10, 1_000])
-    parser.add_argument("--hosted-max", type=int, default=10_000, help="no broker with more replicas than this")
-    parser.add_argument("--restarted", type=int, default=5, help="brokers that restart in the simulation")
+    parser.add_argument("--hosted-max", type=int, default=10_000, help="largest number of replicas of a broker")
+    parser.add_argument("--restarted", type=int, default=5, help="number of brokers that restart in the simulation")
     parser.add_argument("--kafka", action="store_true", help="compare with Apache Kafka's broker and controller")
     parser.add_argument("--directory", default="/dev/shm" if Path("/dev/shm").is_dir() else None)
     return parser.parse_args()
@@ -54,7 +54,7 @@ def _measure(work: Path, brokers: int, partitions: int, arguments: argparse.Name
         ("start, crashed", "crashed"),
     ):
         found = in_process("hosted:start", directory=member, how=how)
-        if title:  # the one between is clean still, and leaves a crash behind
+        if title:  # the start in between is clean, and leaves a crashed directory
             _tell(title, found)
     _tell("passes", in_process("hosted:passes", directory=member))
     _tell("idle rounds, asked", in_process("hosted:rounds", directory=member, **size))

@@ -1,11 +1,11 @@
-"""What clients ask of the metadata: Metadata for one topic, for a thousand, for all; DescribeTopicPartitions."""
+"""Requests about the metadata: Metadata for one topic, for a thousand, for all; DescribeTopicPartitions."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scale.child import cpu_us, settle
+from benchmarks.scale.child import cpu_us, freeze_heap
 from benchmarks.scale.member import PlayedCluster, open_member
 from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.protocol.headers import RequestHeader, write_request_header
@@ -15,10 +15,10 @@ METADATA_VERSION = 13
 
 
 def answers(directory: str) -> dict[str, float]:
-    """Microseconds of CPU time from the frame to the bytes of the answer, and how many bytes those are."""
+    """Return the CPU microseconds from the frame to the encoded response, and the size of the response."""
     cluster = PlayedCluster()
     broker = open_member(Path(directory), cluster)
-    settle()
+    freeze_heap()
     context = ConnectionContext(1)
     sizes: dict[str, int] = {}
 
@@ -29,8 +29,8 @@ def answers(directory: str) -> dict[str, float]:
         assert reply.parts is not None
         sizes[name] = sum(map(len, reply.parts))
 
-    def ask_all_anew() -> None:
-        """As if nobody had asked before."""
+    def ask_all_uncached() -> None:
+        """Send the request for all topics without a cached response."""
         broker.services.encoded_topics.clear()
         ask("all", MetadataRequest(topics=None), METADATA_VERSION)
 
@@ -44,7 +44,7 @@ def answers(directory: str) -> dict[str, float]:
             lambda: ask("thousand", MetadataRequest(topics=[wanted(name=name) for name in thousand]), METADATA_VERSION),
             times=5,
         ),
-        "all_us": cpu_us(ask_all_anew, times=2),
+        "all_us": cpu_us(ask_all_uncached, times=2),
         "all_again_us": cpu_us(lambda: ask("all", MetadataRequest(topics=None), METADATA_VERSION), times=5),
         "page_us": cpu_us(lambda: ask("page", page, 0), times=5),
     }

@@ -1,8 +1,8 @@
-"""A cluster's events as one broker hears them, in virtual time: every other broker is restarted, one after the other.
+"""The events of a cluster as one broker receives them, in virtual time: every other broker is restarted in turn.
 
-For each the controller writes, in the batches it would: the broker leaves (what it led is led by the next in sync, and
-it leaves every ISR), is registered anew, is let in, is back in the ISRs as their leaders propose it, and leads again
-what it should. All of it goes through the broker's observer, image, publisher, replicas and fetchers.
+For each restart the controller writes the same batches as in reality. The broker leaves: it leaves every ISR, and the
+next in-sync replicas lead. It registers again, is unfenced, rejoins the ISRs that leaders propose, and leads its
+preferred partitions again. All of this passes through the broker's observer, image, publisher, replicas and fetchers.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scale.child import settle
+from benchmarks.scale.child import freeze_heap
 from benchmarks.scale.member import PlayedCluster, open_member
 from benchmarks.scale.world import World, topic_id
 from tailrace.protocol import messages as m
 from tailrace.protocol.message import Message
 
-PER_BATCH = 1_000  # partition changes that a controller writes at once, at most
-PROPOSED = 50  # partitions whose ISR leaders propose to grow about at the same time
+PER_BATCH = 1_000  # largest number of partition changes that a controller writes at once
+PROPOSED = 50  # number of partitions whose leaders propose an ISR change at about the same time
 
 
 def _changes(
@@ -47,7 +47,7 @@ def _batches(records: Iterator[Message], size: int) -> Iterator[list[Message]]:
 
 
 def rolling_restart(directory: str, brokers: int, partitions: int, restarted: int) -> dict[str, float]:
-    """The first so many other brokers restart; figures are of them all, CPU time that of broker 0."""
+    """Restart the first so many other brokers. The figures are for all restarts; CPU time is that of broker 0."""
     world = World(brokers, partitions)
     hosted: dict[int, list[tuple[int, int, list[int]]]] = {one: [] for one in range(1, restarted + 1)}
     for topic in range(world.topics):
@@ -58,7 +58,7 @@ def rolling_restart(directory: str, brokers: int, partitions: int, restarted: in
                     hosted[one].append((topic, partition, assigned))
     cluster = PlayedCluster()
     broker = open_member(Path(directory), cluster)
-    settle()
+    freeze_heap()
     cluster.answer(broker.outbox.take_requests())
     records = deltas = size = 0
     longest_s = cpu_s = 0.0

@@ -1,4 +1,4 @@
-"""Replicas on one broker: what each costs in memory, descriptors and time, when it starts and when nothing happens."""
+"""Replicas on one broker: the cost of each in memory, descriptors and time, at a start and while idle."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from benchmarks.scale.child import cpu_s, cpu_us, memory_mb, settle
+from benchmarks.scale.child import cpu_s, cpu_us, freeze_heap, memory_mb
 from benchmarks.scale.member import PlayedCluster, open_member
 from benchmarks.scale.world import World
 from tailrace.broker.broker import Broker
@@ -23,12 +23,14 @@ HEARTBEAT_VERSION = BrokerHeartbeatResponse.SCHEMA.versions.high
 
 
 def start(directory: str, how: str) -> dict[str, float]:
-    """`how`: new (every log has to be made, and gets a record), clean, or crashed; it is left as it was found."""
+    """Start a broker. `how`: new (every log is created and gets a record), clean, or crashed. The directory is left
+    unchanged.
+    """
     cluster = PlayedCluster()
     kept: list[Broker] = []
     before_mb, files_before, maps_before = memory_mb(), _descriptors(), _maps()
     taken_s = cpu_s(lambda: kept.append(open_member(Path(directory), cluster)))
-    settle()
+    freeze_heap()
     broker = kept[0]
     found = {
         "cpu_s": taken_s,
@@ -60,17 +62,17 @@ def _maps() -> int:
 
 
 def prepare(world: str, directory: str) -> dict[str, float]:
-    """A directory for broker 0 that has the metadata and no logs."""
+    """Make a directory for broker 0 that has the metadata and no logs."""
     shutil.rmtree(directory, ignore_errors=True)
     shutil.copytree(f"{world}/log", directory)
     return {}
 
 
 def passes(directory: str) -> dict[str, float]:
-    """What comes round again and again while nothing happens, in microseconds of CPU time."""
+    """Return the CPU microseconds of periodic work while nothing happens."""
     cluster = PlayedCluster()
     broker = open_member(Path(directory), cluster)
-    settle()
+    freeze_heap()
     cluster.answer(broker.outbox.take_requests())
     now_ms = cluster.now_ms
     housekeeping = broker.services.housekeeping
@@ -94,11 +96,11 @@ def passes(directory: str) -> dict[str, float]:
 
 
 def rounds(directory: str, brokers: int, partitions: int) -> dict[str, float]:
-    """Followers' fetches that bring nothing: what the asking costs the broker for each leader and round."""
+    """Return the cost of sending follower fetches that return no records, per leader and round."""
     cluster = PlayedCluster()
     before = World(brokers, partitions)
     broker = open_member(Path(directory), cluster)
-    settle()
+    freeze_heap()
     cluster.answer(broker.outbox.take_requests())
     replication = broker.services.replication
     assert replication is not None
@@ -125,10 +127,10 @@ def rounds(directory: str, brokers: int, partitions: int) -> dict[str, float]:
 
 
 def serving(directory: str, brokers: int, partitions: int) -> dict[str, float]:
-    """The other side: fetches of followers that bring them nothing, each of which waits as long as it may."""
+    """Return the cost of serving follower fetches that return no records, each of which waits until its deadline."""
     cluster, world = PlayedCluster(), World(brokers, partitions)
     broker = open_member(Path(directory), cluster)
-    settle()
+    freeze_heap()
     cluster.answer(broker.outbox.take_requests())
     wanted: dict[int, dict[bytes, list[int]]] = {}
     for partition in broker.services.partitions.leaders():
@@ -194,10 +196,10 @@ def _follower_fetch(follower: int, session: int, epoch: int, topics: dict[bytes,
 
 
 def heartbeats(directory: str) -> dict[str, float]:
-    """One heartbeat: made, written, its answer read; without the socket."""
+    """Return the cost of one heartbeat: made, encoded, its response decoded; without the socket."""
     cluster = PlayedCluster()
     broker = open_member(Path(directory), cluster)
-    settle()
+    freeze_heap()
     assert cluster.controller is not None
     lifecycle = cluster.controller.lifecycle
     answer = BrokerHeartbeatResponse(is_caught_up=True).encode(HEARTBEAT_VERSION)

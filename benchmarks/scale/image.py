@@ -1,4 +1,4 @@
-"""The image: how long it takes to load, what it weighs, what a change of it costs."""
+"""The image: the time to load it, its size, and the cost of a change."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scale.child import cpu_s, cpu_us, memory_mb, settle
+from benchmarks.scale.child import cpu_s, cpu_us, freeze_heap, memory_mb
 from benchmarks.scale.world import QUIET, World, topic_id
 from tailrace.log.disk.files import DiskFiles
 from tailrace.metadata.image.delta import MetadataDelta
@@ -23,7 +23,7 @@ def make(directory: str, brokers: int, partitions: int) -> dict[str, float]:
 
 
 def observed(directory: str, source: str) -> ObservedLog:
-    """The metadata log of a world, read to its end; `source` is log or snapshot."""
+    """Return the metadata log of a world, read to its end; `source` is log or snapshot."""
     files, path = DiskFiles(), f"{directory}/{source}"
     log = ObservedLog(files, path, read_identity(files, path), QUIET, now_ms=1)
     log.advance(log.end_offset, 1)
@@ -31,12 +31,12 @@ def observed(directory: str, source: str) -> ObservedLog:
 
 
 def load(directory: str, source: str) -> dict[str, float]:
-    """What a start has to do before it knows the cluster, and what it then has in memory."""
+    """Return the cost of loading the metadata at a start, and its memory afterwards."""
     before_mb = memory_mb()
     kept: list[ObservedLog] = []
     taken_s = cpu_s(lambda: kept.append(observed(directory, source)))
     peak_mb = memory_mb("VmHWM")
-    settle()
+    freeze_heap()
     return {"cpu_s": taken_s, "mb": memory_mb() - before_mb, "peak_mb": peak_mb - before_mb}
 
 
@@ -46,7 +46,7 @@ def _change(world: World, index: int, **what: Any) -> Message:
 
 
 def fence(world: World, broker_id: int) -> list[Message]:
-    """What a controller writes when a broker is gone: it leaves every ISR, and what it led is led by the next."""
+    """Return the records of a fenced broker: it leaves every ISR, and other replicas lead its partitions."""
     records: list[Message] = [m.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_id, fenced=1)]
     for index in range(world.partitions):
         replicas = world.replicas(*divmod(index, world.partitions_per_topic))
@@ -63,10 +63,10 @@ def apply(image: MetadataImage, records: Sequence[Message]) -> MetadataImage:
 
 
 def changes(directory: str, brokers: int, partitions: int) -> dict[str, float]:
-    """What one delta costs, without what it means for the replicas here."""
+    """Return the cost of one delta, without its effect on the replicas here."""
     world = World(brokers, partitions)
     image = observed(directory, "snapshot").image
-    settle()
+    freeze_heap()
     step = max(partitions // 1_000, 1)
     one = [_change(world, 7, leader=1)]
     many = [_change(world, index * step, leader=1) for index in range(min(1_000, partitions))]

@@ -1,5 +1,8 @@
-"""The same metadata at Apache Kafka: a real controller is started on a world's log, and a broker of Kafka's and one of
-ours join it; what that takes of CPU time and memory, for a world of few partitions and one of many."""
+"""The same metadata at Apache Kafka: the CPU time and memory of a Kafka broker and a Tailrace broker.
+
+A real controller is started on a world's log, and one broker of each kind joins it; for a world of few partitions and
+one of many.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
 
 COPIED = ("00000000000000000000.log", "leader-epoch-checkpoint", "partition.metadata")
-PATIENCE = {"broker.session.timeout.ms": "3600000"}  # the thousand brokers of the world never say anything
+PATIENCE = {"broker.session.timeout.ms": "3600000"}  # the thousand brokers of the world send no heartbeats
 
 
 def below_controllers(directory: str) -> dict[str, float]:
@@ -60,7 +63,7 @@ def below_controllers(directory: str) -> dict[str, float]:
 
 
 def _heap_mb(pid: int) -> float:
-    """What is left on the heap of a JVM after a collection."""
+    """Return the used heap of a JVM after a collection."""
     jcmd: Any = kafka_installation().java.executable.resolve().with_name("jcmd")
     subprocess.run([jcmd, str(pid), "GC.run"], check=True, capture_output=True)
     told = subprocess.run([jcmd, str(pid), "GC.heap_info"], check=True, capture_output=True, text=True).stdout

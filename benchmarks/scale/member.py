@@ -1,7 +1,7 @@
-"""Member: a broker of a world, opened in this process; the controllers and the other brokers are played.
+"""Member: a broker of a world, opened in this process. The controllers and the other brokers are simulated.
 
-Everything of the broker is real but its sockets: what it sends is taken from its outbox and answered by a function,
-in virtual time. So CPU time is the broker's own, and an hour of a thousand brokers' events takes as long as its work.
+The whole broker is real, except for its sockets: a function takes its requests from the outbox and responds, in virtual
+time. So CPU time is the broker's own, and an hour of a thousand brokers' events takes only as long as its work.
 """
 
 from __future__ import annotations
@@ -35,19 +35,21 @@ SETTINGS = {
 
 
 class PlayedCluster:
-    """Who answers: controllers whose log is what the broker has, and what was added; leaders that have nothing new."""
+    """The simulated peers: controllers whose log is the broker's plus the added records, and leaders without new
+    records.
+    """
 
     def __init__(self) -> None:
         self.now_ms = NOW_MS
         self.controller: RemoteController | None = None
-        self.fetches: list[OutgoingRequest] = []  # at leaders, unanswered
-        self.asked: dict[str, int] = {}  # how many requests of each kind there were
+        self.fetches: list[OutgoingRequest] = []  # unanswered fetches at leaders
+        self.asked: dict[str, int] = {}  # number of requests of each kind
         self._batches: list[tuple[int, bytes]] = []  # with their offsets
         self._metadata_fetch: OutgoingRequest | None = None
         self._sessions = count(1)
         self._is_joined = False
 
-    # What `open_broker` needs
+    # The interface for `open_broker`
 
     def follow(self, controller: RemoteController) -> None:
         self.controller = controller
@@ -72,7 +74,7 @@ class PlayedCluster:
                 self.beat()
             self.controller.tick(self.now_ms)
             self.now_ms += 1
-        raise AssertionError(f"it never happened: {what}")
+        raise AssertionError(f"not met in time: {what}")
 
     def beat(self) -> None:
         assert self.controller is not None
@@ -84,7 +86,7 @@ class PlayedCluster:
             response = m.BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=False)
             lifecycle.answered(request, response, self.now_ms)
 
-    # Answers
+    # Responses
 
     def answer(self, requests: Sequence[OutgoingRequest]) -> None:
         for request in requests:
@@ -102,7 +104,7 @@ class PlayedCluster:
                 raise AssertionError(f"nobody plays {name}")
 
     def answer_fetches(self) -> int:
-        """Every leader answers that it has nothing new; says how many did."""
+        """Let every leader respond without new records, and return the number of responses."""
         fetches, self.fetches = self.fetches, []
         for request in fetches:
             body: Any = request.body
@@ -111,7 +113,7 @@ class PlayedCluster:
         return len(fetches)
 
     def add(self, groups: Sequence[Sequence[Message]]) -> int:
-        """The controller writes batches of records; how many bytes they are."""
+        """Append batches of records to the controller's log, and return their size in bytes."""
         assert self.controller is not None
         offset = self._batches[-1][0] if self._batches else self.controller.log.end_offset
         size = 0
@@ -123,7 +125,7 @@ class PlayedCluster:
         return size
 
     def deliver(self) -> None:
-        """The broker hears of all that was added, in one answer."""
+        """Deliver all added records to the broker, in one response."""
         self._answer_metadata()
         assert self.controller is not None
         self.answer(self.controller.outbox.take_requests())
@@ -167,7 +169,7 @@ def _accepted(body: m.AlterPartitionRequest) -> m.AlterPartitionResponse:
 
 
 def open_member(directory: Path, cluster: PlayedCluster) -> Broker:
-    """Broker 0 on a directory that has the metadata log of a world."""
+    """Open broker 0 on a directory that has the metadata log of a world."""
     dice = random.Random(1)
     return open_broker(
         DiskFiles(),

@@ -1,8 +1,8 @@
 """World: the metadata of a cluster of many brokers and partitions, in the records that a controller writes.
 
-Every broker has one log directory and leads equally many partitions; a partition has two more replicas, anywhere, all
-in sync; every tenth topic has a setting of its own. A world lies in a directory as a metadata log, whose batches are a
-CreateTopics each, and beside it as a snapshot.
+Every broker has one log directory and leads equally many partitions. A partition has two more replicas, on any brokers,
+all in sync. Every tenth topic has its own setting. A world is stored in a directory as a metadata log, with one
+CreateTopics per batch, and beside it as a snapshot.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLUSTER_ID = "c2NhbGUtb2YtdGhpbmdzMQ"
 EPOCH = 1
 REPLICAS = 3
 VERSIONS = record_versions(BOOTSTRAP_LEVELS[METADATA_VERSION])
-# The log is not to be turned into a snapshot while it is measured.
+# The log must not be turned into a snapshot while it is measured.
 QUIET = MetadataLogSettings(snapshot_after_bytes=2**40, snapshot_after_ms=0)
 
 
@@ -53,7 +53,7 @@ class World:
         return self.partitions // self.partitions_per_topic
 
     def replicas(self, topic: int, partition: int) -> list[int]:
-        """The leader first. Where the others are is scattered, as a controller scatters them."""
+        """Return the replicas, the leader first. The others are scattered, as a controller does."""
         index = topic * self.partitions_per_topic + partition
         leader, others = index % self.brokers, self.brokers - 1
         if others < 2:
@@ -107,7 +107,7 @@ class World:
         return made
 
     def groups(self) -> Iterator[list[Message]]:
-        """What is one batch of the log each."""
+        """Yield the records of each batch of the log."""
         yield self.features()
         for broker_id in range(self.brokers):
             yield [self.broker(broker_id)]
@@ -117,7 +117,7 @@ class World:
     # On disk
 
     def make(self, directory: Path) -> None:
-        """`directory/log` has a metadata log, `directory/snapshot` the same as a snapshot."""
+        """Write a metadata log to `directory/log`, and the same state as a snapshot to `directory/snapshot`."""
         if (directory / "made").exists():
             return
         files, now_ms = DiskFiles(), int(time.time() * 1000)

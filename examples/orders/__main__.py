@@ -14,11 +14,13 @@ from tailrace.spark.java import JavaMissing
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="examples.orders", description="orders and payments through Spark")
-    parser.add_argument("--directory", metavar="DIR", type=Path, default=Path(".run"), help="where everything is kept")
-    parser.add_argument("--seconds", metavar="N", type=float, default=30, help="how long the pipeline runs (30)")
+    parser.add_argument("--directory", metavar="DIR", type=Path, default=Path(".run"), help="directory of all data")
+    parser.add_argument("--seconds", metavar="N", type=float, default=30, help="seconds that the pipeline runs (30)")
     parser.add_argument("--forever", action="store_true", help="until Ctrl-C")
     parser.add_argument("--rate", metavar="N", type=float, default=400, help="events a second (400)")
-    parser.add_argument("--seed", metavar="N", type=int, default=7, help="which events: of a directory always the same")
+    parser.add_argument(
+        "--seed", metavar="N", type=int, default=7, help="seed of the events; the same for each run on a directory"
+    )
     options = parser.parse_args()
     job = Job(
         options.directory.resolve(),

@@ -1,4 +1,4 @@
-"""BrokerProcess: `tailrace serve` beside us, on the same data as the last time."""
+"""BrokerProcess: `tailrace serve` as a child process, on the same data as in the last run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 class BrokerFailed(Exception):
-    """The broker did not start; says what it said."""
+    """The broker did not start; the message has its output."""
 
 
 class BrokerProcess:
@@ -36,7 +36,7 @@ class BrokerProcess:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
-                start_new_session=True,  # Ctrl-C is for us: the broker goes when the pipeline has ended
+                start_new_session=True,  # Ctrl-C is for this process only: the broker is stopped after the pipeline
                 preexec_fn=_end_with_parent if sys.platform == "linux" else None,
             )  # fmt: skip
         assert self._process.stdout is not None
@@ -66,7 +66,7 @@ class BrokerProcess:
 
 
 def _end_with_parent() -> None:
-    """Whatever becomes of us, kill -9 included, no broker is left behind that holds on to the data."""
+    """End the broker when this process ends in any way, even by kill -9, so that no broker keeps the data locked."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 

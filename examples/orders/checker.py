@@ -1,8 +1,7 @@
-"""Are the results right? They are compared, one by one, with what the input comes to.
+"""Checks the results one by one against the expected results of the input.
 
-How far a query has read, and how far its watermark is, stands in Spark's checkpoint. So the check is exact however the
-pipeline ended: a result that is there must be right and be there once; one that must be there by the watermark is
-missed if it is not.
+Spark's checkpoint records how far a query has read, and its watermark. So the check is exact however the pipeline
+ended: an existing result must be correct and unique, and a result that is due by the watermark must exist.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tailrace.records.record import iter_records
 
 
 class Progress(NamedTuple):
-    """How far a query is, by its checkpoint."""
+    """Return the progress of a query, from its checkpoint."""
 
     offsets: dict[TopicPartition, Offset]
     watermark_ms: int
@@ -34,7 +33,7 @@ class Progress(NamedTuple):
 
 @dataclass
 class Verdict:
-    """What is wrong with one result, if anything; at most a few examples of each kind."""
+    """The wrong results of one query, if any, with a few examples of each kind."""
 
     name: str
     results: int = 0
@@ -62,7 +61,7 @@ def check(spark: Any, bootstrap: str, directory: Path) -> list[Verdict]:
 def check_settled(spark: Any, cluster: ClusterClient, directory: Path) -> Verdict:
     progress = progress_of(checkpoint(directory, SETTLED))
     expected = _expected(cluster, progress)
-    # Spark reads what the query committed, and passes over files of a batch that was not finished.
+    # Spark reads committed files, and skips files of an unfinished batch.
     rows = spark.read.parquet(str(settled_table(directory))).collect() if progress.offsets else []
     found = [
         (row.order_id, Settled(row.country, row.amount_cents, _ms(row.ordered_at), row.payment_id)) for row in rows
@@ -94,7 +93,7 @@ def _compare(name: str, found: list[tuple[Any, Any]], expected: Mapping[Any, Any
 
 
 def progress_of(path: Path) -> Progress:
-    """The last batch that was committed; nothing at all before the first one is."""
+    """Return the last committed batch, or an empty progress before the first one."""
     done = sorted(int(file.name) for file in (path / "commits").glob("[0-9]*"))
     if not done:
         return Progress({}, 0)
@@ -119,7 +118,7 @@ def _expected(cluster: ClusterClient, progress: Progress) -> Expected:
 def values_of(
     cluster: ClusterClient, topic: str, ends: Mapping[TopicPartition, Offset] | None = None
 ) -> Iterator[bytes]:
-    """The values of a topic's records that are committed, up to these offsets or all."""
+    """Yield the committed values of a topic, up to these offsets or all."""
     if ends is None:
         partitions = [TopicPartition(topic, number) for number in range(len(cluster.topic(topic).partitions))]
         ends = latest_offsets(cluster, partitions, IsolationLevel.READ_COMMITTED)

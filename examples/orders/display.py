@@ -1,4 +1,6 @@
-"""Display: what happens, as it happens. On a terminal a picture that is drawn over; elsewhere a line now and then."""
+"""Display: shows the progress. A terminal gets a picture that is redrawn; other outputs get a line from
+time to time.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ _CLEAR_BELOW: Final = "\x1b[J"
 
 @dataclass
 class QueryState:
-    """A query by its latest progress report."""
+    """A query and its latest progress report."""
 
     name: str
     batch: int = -1
@@ -67,7 +69,7 @@ class Display:
         self._last_line_s = -_LINE_EVERY_S
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         self._stream.write(f"{text}\n")
         self._stream.flush()
         self._drawn = 0
@@ -97,12 +99,12 @@ class Display:
 
 
 def picture_lines(picture: Picture, rates: Mapping[str, float]) -> list[str]:
-    left = "Ctrl-C ends it" if picture.left_s is None else f"{picture.left_s:.0f} s to go, Ctrl-C ends it earlier"
+    left = "Ctrl-C ends it" if picture.left_s is None else f"{picture.left_s:.0f} s left, Ctrl-C stops earlier"
     lines = [f"{picture.elapsed_s:6.0f} s   broker at {picture.bootstrap}   {left}", ""]
     topics = [(name, f"{count:,}", f"{rates.get(name, 0.0):,.0f}") for name, count in picture.topics]
     lines += table(["<topic", "records", "a second"], topics)
     if picture.shop_time_ms:
-        lines += ["", f"in the shop it is {time_text(picture.shop_time_ms)[:19]}"]
+        lines += ["", f"time in the shop: {time_text(picture.shop_time_ms)[:19]}"]
     queries = [
         (
             one.name, one.batch if one.batch >= 0 else "starting", f"{one.rows:,}", f"{one.rows_per_s:,.0f}",

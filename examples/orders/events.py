@@ -1,8 +1,8 @@
 """The events of a shop: orders and their payments, in the order in which they arrive.
 
-The same seed gives the same events, for ever: `arrivals(seed)` has no end. They are as events are: some arrive late,
-some arrive twice, an order in seven is never paid. Bounds of that are promised below, and the pipeline's watermarks
-build on them. Time is the shop's own: two orders a second, from 2025 on, however fast they are fed.
+The same seed always gives the same events; `arrivals(seed)` has no end. As in reality, some events arrive late, some
+arrive twice, and one order in seven is never paid. The bounds below are guaranteed, and the pipeline's watermarks rely
+on them. Time is the shop's own: two orders per second, from 2025 on, whatever the feeding rate is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PAYMENTS: Final = "payments"
 START_MS: Final = 1_735_689_600_000  # 2025-01-01 00:00 UTC
 ORDER_EVERY_MS: Final = 500
 PAID_WITHIN_MS: Final = 240_000
-LATE_BY_MS: Final = 90_000  # at most so long after it happened an event arrives for the last time
+LATE_BY_MS: Final = 90_000  # largest delay between an event and its last arrival
 
 _COUNTRIES: Final = ("AT", "BR", "DE", "JP", "KE")
 _PRODUCTS: Final = {"coffee": 420, "tea": 350, "cake": 510, "beans": 1290, "mill": 6900}
@@ -34,12 +34,12 @@ class Event(NamedTuple):
 
 
 def arrivals(seed: int) -> Iterator[Event]:
-    """Every event of the shop by the time of its arrival."""
+    """Yield every event of the shop by the time of its arrival."""
     waiting: list[tuple[int, int, Event]] = []
     number = 0
     while True:
         ordered_ms = START_MS + number * ORDER_EVERY_MS
-        # Nothing that is still to be made up can arrive before it is ordered.
+        # No event that is still to be generated can arrive before the order's time.
         while waiting and waiting[0][0] <= ordered_ms:
             yield heapq.heappop(waiting)[2]
         for position, (arrives_ms, event) in enumerate(_of_order(seed, number, ordered_ms)):

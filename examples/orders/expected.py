@@ -1,4 +1,4 @@
-"""What the pipeline has to come to, worked out from its input in plain Python: no Spark, no watermark."""
+"""The expected results of the pipeline, computed from its input in plain Python: no Spark, no watermark."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class Expected:
     revenue: dict[WindowKey, Revenue] = field(default_factory=dict)
 
     def settled_by(self, watermark_ms: int) -> set[str]:
-        """Orders that must be told of by then: paid ones at once, others when a payment would be too late."""
+        """Return the orders that must be in the result by then: paid ones at once, others when a payment would be too
+        late.
+        """
         return {
             order_id
             for order_id, order in self.settled.items()
@@ -41,7 +43,9 @@ class Expected:
         }
 
     def final_by(self, watermark_ms: int) -> set[WindowKey]:
-        """Windows that must be told of by then: every order in them is settled."""
+        """Return the windows that must be in the result by then: those in which every order is paid or too late to be
+        paid.
+        """
         return {key for key in self.revenue if key[0] + WINDOW_MS + PAYMENT_TIME_MS < watermark_ms}
 
 

@@ -1,7 +1,7 @@
-"""Feeder: the shop's events into the broker, at a steady rate, from where they ended.
+"""Feeder: sends the shop's events to the broker at a steady rate, and resumes where the last run ended.
 
-There is no note of how far it got: each partition's end says how many of its events are there, since the same seed
-gives the same events. The producer is idempotent, so none is there twice unless the shop sent it twice.
+The position is not stored: each partition's end offset shows how many of its events are there, because the same seed
+gives the same events. The producer is idempotent, so an event is duplicated only if the shop sent it twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.records.builder import BatchBuilder
 
 PARTITIONS: Final = 2
-# Events of one request lie close together in time: a reader who sees one partition's part first is not far ahead.
+# Events of one request are close together in time: a reader that sees one partition first is not far ahead.
 EVENTS_PER_SEND: Final = 100
 _TICK_S: Final = 0.05
 
@@ -32,14 +32,14 @@ def create_topics(cluster: ClusterClient, *names: str) -> None:
     there = {topic.name for topic in cluster.topics()}
     for name in names:
         if name not in there:
-            # The shop's time is long ago: retention by time would take its events while they are read.
+            # The shop's time is long ago: retention by time would delete its events while they are read.
             config = {"retention.ms": "-1"}
             create_topic(cluster, NewTopic(name=name, partitions=PARTITIONS, replication_factor=1, config=config))
 
 
 class Feeder(threading.Thread):
     def __init__(self, bootstrap: str, *, seed: int, rate: float, limit: int | None = None) -> None:
-        """limit: no more than so many events, until it is lifted."""
+        """limit: the largest number of events, until it is lifted."""
         super().__init__(name="feeder", daemon=True)
         self._servers = bootstrap
         self._seed = seed
@@ -51,7 +51,7 @@ class Feeder(threading.Thread):
         self.failure: Exception | None = None
 
     def end(self) -> None:
-        """Stop after the request that is under way."""
+        """Stop after the request in flight."""
         self._ended.set()
         self.join()
 
@@ -59,7 +59,7 @@ class Feeder(threading.Thread):
         try:
             with ClusterClient(self._servers) as cluster:
                 self._feed(cluster)
-        except Exception as error:  # told by whoever watches; a thread has nobody to raise it to
+        except Exception as error:  # the watching thread reports it; this thread has no caller to raise it to
             self.failure = error
 
     def _feed(self, cluster: ClusterClient) -> None:
@@ -68,7 +68,7 @@ class Feeder(threading.Thread):
         began, sent = time.monotonic(), 0
         while not self._ended.wait(_TICK_S):
             due = int((time.monotonic() - began) * self._rate) - sent
-            if due > 20 * self._rate * _TICK_S:  # the machine was busy: go on from here, do not rush after it
+            if due > 20 * self._rate * _TICK_S:  # the machine was busy: continue from here instead of catching up
                 began, sent, due = time.monotonic(), 0, EVENTS_PER_SEND
             if self.limit is not None:
                 due = min(due, self.limit - self.sent)
@@ -80,14 +80,14 @@ class Feeder(threading.Thread):
 
 
 def feed(cluster: ClusterClient, *, seed: int, count: int) -> None:
-    """The next so many events, as fast as they go."""
+    """Send the next so many events at full speed."""
     events, producer = islice(remaining(cluster, seed), count), BatchProducer(cluster)
     while some := list(islice(events, EVENTS_PER_SEND)):
         send(producer, some)
 
 
 def remaining(cluster: ClusterClient, seed: int) -> Iterator[Event]:
-    """The shop's events without those that the topics hold."""
+    """Yield the shop's events that are not yet in the topics."""
     partitions = [TopicPartition(topic, number) for topic in (ORDERS, PAYMENTS) for number in range(PARTITIONS)]
     written = latest_offsets(cluster, partitions)
     passed: Counter[TopicPartition] = Counter()
@@ -103,7 +103,7 @@ def remaining(cluster: ClusterClient, seed: int) -> Iterator[Event]:
 
 
 def send(producer: BatchProducer, events: list[Event]) -> int:
-    """One request with all of these; the time of the last."""
+    """Send all these events in one request, and return the time of the last."""
     batches: dict[TopicPartition, BatchBuilder] = {}
     for event in events:
         batch = batches.setdefault(_partition(event), BatchBuilder())

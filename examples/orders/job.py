@@ -1,4 +1,4 @@
-"""The main job: a broker, a shop that feeds it, Spark's pipeline, and a picture of it all; then the check."""
+"""The main job: a broker, a shop that feeds it, Spark's pipeline, a display of the progress; then the check."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CATCH_UP_S: Final = 90.0
 
 
 class Failed(Exception):
-    """Something the job cannot go on without; one sentence."""
+    """An error that ends the job; its message is one sentence."""
 
 
 class Job:
@@ -51,13 +51,13 @@ class Job:
         self._results: dict[WindowKey, Revenue] = {}
 
     def run(self) -> bool:
-        """Run to the end; whether every result is right."""
+        """Run to the end, and return True if every result is correct."""
         with BrokerProcess(self._directory) as broker, ClusterClient(broker.bootstrap) as cluster:
             self._display.say(f"broker: {broker.bootstrap}, its data in {self._directory / 'broker'}")
             create_topics(cluster, ORDERS, PAYMENTS, REVENUE)
             before = sum(count for _, count in self._counts(cluster))
             self._display.say(f"resuming after {before:,} records" if before else "starting with empty topics")
-            # Spark takes its time to start, on a small machine a long one: what waits for it then should be little.
+            # Spark needs long to start, especially on a small machine, so only few events are fed before.
             feeder = Feeder(broker.bootstrap, seed=self._seed, rate=self._rate, limit=_FIRST_EVENTS)
             feeder.start()
             spark = None
@@ -67,7 +67,7 @@ class Job:
                     self._watch(broker.bootstrap, cluster, feeder)
                 feeder.end()
                 if spark is None:
-                    return True  # interrupted before there was a pipeline: nothing was said, nothing is wrong
+                    return True  # interrupted before there was a pipeline: there is nothing to check
                 with contextlib.suppress(KeyboardInterrupt):
                     self._catch_up(broker.bootstrap, cluster, feeder)
                 for query in self._queries.values():
@@ -80,7 +80,7 @@ class Job:
                 self._spark_thread.shutdown()
 
     def _start_spark(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> Any:
-        """Spark takes a while to start: the picture goes on meanwhile."""
+        """Start Spark, which takes a while, and keep the display up to date meanwhile."""
 
         def shown_until(work: Future[Any]) -> Any:
             while not work.done():
@@ -90,8 +90,8 @@ class Job:
 
         spark = shown_until(self._spark_thread.submit(local_session, self._directory / "scratch"))
         self._pipeline = Pipeline(spark, bootstrap, self._directory)
-        # One after the other: a query starts a Python process for each of its sources, and Spark waits ten seconds for
-        # one and no longer.
+        # One after the other: a query starts a Python process for each of its sources, and Spark waits at most ten
+        # seconds for each.
         for name in QUERIES:
             self._queries[name] = shown_until(self._start_query(name))
             while self._queries[name].lastProgress is None and self._queries[name].isActive:
@@ -100,7 +100,7 @@ class Job:
         return spark
 
     def _restart(self, name: str, query: Any) -> None:
-        """A query that ended is started again, as a service would be: it goes on from its checkpoint."""
+        """Start a query that ended again, like a service. It resumes from its checkpoint."""
         why = _cause(query.exception())
         self._restarts += 1
         if self._restarts > _RESTARTS_MAX:
@@ -109,20 +109,22 @@ class Job:
         self._queries[name] = self._start_query(name).result()
 
     def _start_query(self, name: str) -> Future[Any]:
-        """In the thread that made the session: in others Spark does not find a Python data source to write to."""
+        """Start a query in the thread that made the session: in other threads Spark does not find a Python data source
+        to write to.
+        """
         assert self._pipeline is not None
         return self._spark_thread.submit(self._pipeline.start, name)
 
     def _watch(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> None:
         feeder.limit = None
-        # The time that was asked for is the pipeline's: what its start took does not count.
+        # The requested time counts for the pipeline, without its start.
         self._end_s = None if self._seconds is None else time.monotonic() + self._seconds
         while self._end_s is None or time.monotonic() < self._end_s:
             self._show(bootstrap, cluster, feeder)
             time.sleep(_REFRESH_S)
 
     def _catch_up(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> None:
-        """Let the queries read what is there."""
+        """Wait until the queries have read all records."""
         self._end_s = time.monotonic() + _CATCH_UP_S
         fed = dict(self._counts(cluster))
         while time.monotonic() < self._end_s and not all(_is_done(query, fed) for query in self._queries.values()):
@@ -131,7 +133,7 @@ class Job:
 
     def _show(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> None:
         if feeder.failure is not None:
-            raise Failed(f"the shop's events do not get into the broker: {feeder.failure}")
+            raise Failed(f"the shop's events cannot be written to the broker: {feeder.failure}")
         for name, query in list(self._queries.items()):
             if query.exception() is not None:
                 self._restart(name, query)
@@ -158,7 +160,9 @@ class Job:
         ]
 
     def _records(self, cluster: ClusterClient) -> list[tuple[str, int]]:
-        """What the topics hold. Offsets of the results count the ends of transactions too, so these are read."""
+        """Return the number of records in each topic. Offsets of result topics include transaction markers, so those
+        are read.
+        """
         ends = dict(self._counts(cluster))
         if ends[REVENUE] != self._results_end:
             self._results_end = ends[REVENUE]
@@ -190,7 +194,7 @@ def _held(counts: list[tuple[str, int]]) -> str:
 
 
 def _progress(query: Any) -> dict[str, Any] | None:
-    """The last progress report, with offsets as objects whether Spark gives text or not."""
+    """Return the last progress report, with offsets as objects even if Spark returns text."""
     report = query.lastProgress
     if report is None:
         return None
@@ -199,7 +203,7 @@ def _progress(query: Any) -> dict[str, Any] | None:
 
 
 def _cause(error: Any) -> str:
-    """Why a query ended, without Spark's stack traces around it."""
+    """Return the reason why a query ended, without Spark's stack traces."""
     text = str(error)
     causes = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
     causes += re.findall(r"terminated with exception: (.+?)(?: SQLSTATE: \w+)?$", text, re.MULTILINE)
@@ -207,7 +211,7 @@ def _cause(error: Any) -> str:
 
 
 def _is_done(query: Any, fed: dict[str, int]) -> bool:
-    """Whether a query has read all that was fed, and no batch of it is under way: stopping it then cancels nothing."""
+    """Return True if a query has read all fed events and no batch is running, so that stopping it cancels nothing."""
     progress = _progress(query)
     if progress is None or query.status["isTriggerActive"]:
         return False

@@ -1,10 +1,10 @@
 """The pipeline itself: two streaming queries over the topics `orders` and `payments`.
 
-    settled   every order with its payment, or without one when the time for it is over   → a Parquet table
-    revenue   orders, paid orders and money for each country and five minutes              → the topic `revenue`
+    `settled`   every order with its payment, or without one when it is too late for it     → a Parquet table
+    `revenue`   orders, paid orders and money for each country and five minutes             → the topic `revenue`
 
-Both drop what arrives twice, join the topics by order within a bounded time, and let watermarks say when a result is
-final. Nothing here is about Tailrace but the format's name.
+Both drop duplicates, join the topics by order within a bounded time, and use watermarks to decide when a result is
+final. Only the format's name is specific to Tailrace.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PAYMENT: Final = "payment_id string, order_id string, method string, paid_ms lo
 
 
 class Pipeline:
-    """Where the pipeline reads, writes, and keeps how far it is."""
+    """The inputs, outputs and checkpoints of the pipeline."""
 
     def __init__(self, spark: SparkSession, bootstrap: str, directory: Path, *, max_offsets: int = 4_000) -> None:
         self._spark = spark
@@ -55,7 +55,7 @@ class Pipeline:
     def _write_revenue(self) -> DataStreamWriter:
         return (
             self.revenue()
-            .writeStream.format("tailrace")  # exactly once: a batch that is run again is not there twice
+            .writeStream.format("tailrace")  # exactly once: a repeated batch is not written twice
             .option("kafka.bootstrap.servers", self._bootstrap)
             .option("topic", REVENUE)
         )
@@ -78,7 +78,7 @@ class Pipeline:
         )
 
     def revenue(self) -> DataFrame:
-        """Rows of key and value, as a topic takes them."""
+        """Return rows of key and value for a topic."""
         window = F.window("ordered_at", WINDOW)
         paid = F.when(F.col("payment_id").isNotNull(), F.col("amount_cents"))
         sums = (
@@ -99,10 +99,10 @@ class Pipeline:
         )
 
     def _events(self, topic: str, schema: str, time_ms: str, time: str, identity: str) -> DataFrame:
-        """A topic's events as columns, each once."""
+        """Return a topic's events as columns, without duplicates."""
         raw = (
             self._spark.readStream.format("tailrace")
-            .schema("value binary")  # what is not named is not decoded
+            .schema("value binary")  # columns that are not named are not decoded
             .option("kafka.bootstrap.servers", self._bootstrap)
             .option("subscribe", topic)
             .option("startingOffsets", "earliest")

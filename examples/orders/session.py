@@ -11,7 +11,7 @@ from tailrace.spark.worker_python import worker_python
 
 
 def local_session(scratch: Path, *, cores: int = 2, **settings: str) -> Any:
-    """A session whose temporary files lie in scratch; JavaMissing where there is no Java."""
+    """Return a session with temporary files in scratch. Raise JavaMissing without Java."""
     use_java()
     from pyspark.sql import SparkSession
 

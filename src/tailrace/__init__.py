@@ -2,15 +2,14 @@
 
 ARCHITECTURE.md shows the layers and walks through a request.
 
-    embedded.py        `tailrace.Broker`: a whole broker inside a Python process, for tests, tools and notebooks
-    pytest_plugin.py   pytest fixtures: a fresh broker for every test that asks for one
-    faults.py          failures on purpose, for tests of clients
+    pytest_plugin.py   pytest fixtures: a fresh broker for every test that asks for one, or a shared one
     exports.py         the names of `import tailrace`, loaded on first use
     java.py            finds the Java for Spark and for Kafka's controllers
     __main__.py        `python -m tailrace`
+    embedded/          `tailrace.Broker`: a whole broker inside a Python process, for tests, tools and notebooks
     cli/               the command line: one module per command
     node/              a broker and its server put together from one configuration
-    server/            the epoll loop: sockets, threads, clock, signals
+    server/            the loop: sockets, threads, clock, signals
     spark/             the log as a Spark table: source, sink and jobs
     local_cluster/     a cluster as processes of one machine
     broker/            requests to replies, without sockets or threads

@@ -5,7 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
-_PLACES: Final = {"Broker": "tailrace.embedded"}
+_PLACES: Final = {
+    "Broker": "tailrace.embedded.broker",
+    "LocalSecurity": "tailrace.embedded.security",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,59 +1,125 @@
-"""The pytest plugin: a new broker for every test that uses its fixture.
+"""The pytest plugin: brokers for tests.
 
     @pytest.mark.kafka_topics("orders", partitions=3)
     @pytest.mark.kafka_settings(auto_create_topics_enable=False)
     def test_orders(kafka_broker):
         producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
 
-`kafka_broker` is a `tailrace.Broker` on a temporary directory and a free port; faults can be injected.
-`kafka_broker_factory(**settings)` creates as many brokers as a test needs. All are closed when the test ends. Fixtures
-of the same names in a test suite override these.
+    kafka_broker            a new `tailrace.Broker` for each test, on a temporary directory and a free port
+    kafka_broker_factory    kafka_broker_factory(**settings) starts as many brokers as a test needs
+    kafka_module_broker     one broker for the tests of a module; it is empty again after each test
+    kafka_session_broker    one broker for all tests of a run; it is empty again after each test
+    kafka_broker_settings   the settings of all these brokers; a test suite may override this fixture
+
+Faults can be injected into each of them. All are closed at the end of their scope. Fixtures of the same names in a test
+suite override these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pytest
 
 if TYPE_CHECKING:
     # The broker is imported only for tests that use it.
-    from tailrace.embedded import Broker
+    from tailrace.embedded.broker import Broker
 
 BrokerFactory: TypeAlias = "Callable[..., Broker]"
 
+_SHARED: Final = ("kafka_session_broker", "kafka_module_broker")
+_MARKERS: Final = (
+    "kafka_topics(*names, partitions=1, config=None): topics that the broker has when the test starts",
+    "kafka_settings(**settings): settings of kafka_broker, as of tailrace.Broker",
+    "kafka_security(tls=True, users={}, mechanism='PLAIN', client_certificates=False): TLS and SASL of kafka_broker",
+)
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers",
-        "kafka_topics(*names, partitions=1, config=None): topics that kafka_broker has when the test starts",
-    )
-    config.addinivalue_line("markers", "kafka_settings(**settings): settings of kafka_broker, as of tailrace.Broker")
+    for marker in _MARKERS:
+        config.addinivalue_line("markers", marker)
+
+
+@pytest.fixture(scope="session")
+def kafka_broker_settings() -> Mapping[str, Any]:
+    """Return the arguments of every `tailrace.Broker` of these fixtures. The default is none."""
+    return {}
 
 
 @pytest.fixture
-def kafka_broker_factory() -> Iterator[BrokerFactory]:
+def kafka_broker_factory(kafka_broker_settings: Mapping[str, Any]) -> Iterator[BrokerFactory]:
     """Return a function that starts brokers: kafka_broker_factory(num_partitions=3). They are closed after the test."""
-    from tailrace.embedded import Broker
+    from tailrace.embedded.broker import Broker
 
     with ExitStack() as stack:
 
         def make(**settings: Any) -> Broker:
-            return stack.enter_context(Broker(**settings))
+            return stack.enter_context(Broker(**{**kafka_broker_settings, **settings}))
 
         yield make
 
 
 @pytest.fixture
 def kafka_broker(request: pytest.FixtureRequest, kafka_broker_factory: BrokerFactory) -> Broker:
-    """Return a new broker with the topics and settings of the test's markers."""
+    """Return a new broker with the topics, settings and security of the test's markers."""
     settings: dict[str, Any] = {}
     for mark in reversed(list(request.node.iter_markers("kafka_settings"))):  # the closest marker overrides the others
         settings.update(mark.kwargs)
+    security = request.node.get_closest_marker("kafka_security")
+    if security is not None:
+        from tailrace.embedded.security import LocalSecurity
+
+        settings["security"] = LocalSecurity(**security.kwargs)
     broker = kafka_broker_factory(**settings)
+    _create_topics(request, broker)
+    return broker
+
+
+@pytest.fixture(scope="session")
+def kafka_session_broker(kafka_broker_settings: Mapping[str, Any]) -> Iterator[Broker]:
+    """Return the broker of this run. Each test that uses it finds it empty."""
+    yield from _shared_broker(kafka_broker_settings)
+
+
+@pytest.fixture(scope="module")
+def kafka_module_broker(kafka_broker_settings: Mapping[str, Any]) -> Iterator[Broker]:
+    """Return the broker of this module. Each test that uses it finds it empty."""
+    yield from _shared_broker(kafka_broker_settings)
+
+
+def _shared_broker(settings: Mapping[str, Any]) -> Iterator[Broker]:
+    from tailrace.embedded.broker import Broker
+
+    with Broker(**settings) as broker:
+        yield broker
+
+
+@pytest.fixture(autouse=True)
+def _kafka_shared_brokers(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Prepare the shared brokers of a test before its other fixtures, and empty them after these have ended."""
+    for name in _in_use(request):
+        for mark in ("kafka_settings", "kafka_security"):
+            if request.node.get_closest_marker(mark) is not None:
+                pytest.fail(f"{mark} cannot change {name}, which other tests share: use kafka_broker", pytrace=False)
+        _create_topics(request, request.getfixturevalue(name))
+    yield
+    for name in _in_use(request):  # including those that the test got by getfixturevalue
+        request.getfixturevalue(name).reset()
+
+
+def _in_use(request: pytest.FixtureRequest) -> list[str]:
+    """Return the names of the shared brokers that a test uses and that its suite does not override."""
+    names = [name for name in _SHARED if name in request.fixturenames]
+    if not names:
+        return []
+    from tailrace.embedded.broker import Broker
+
+    return [name for name in names if isinstance(request.getfixturevalue(name), Broker)]
+
+
+def _create_topics(request: pytest.FixtureRequest, broker: Broker) -> None:
     for mark in request.node.iter_markers("kafka_topics"):
         for name in mark.args:
             broker.create_topic(name, **mark.kwargs)
-    return broker

@@ -24,21 +24,23 @@ SENTENCE_WORDS_MAX = 40
 
 # Words of the old dialect, each with the plain ones to use instead.
 BANNED = {
-    r"told|tells? of|tell": "report, return, log, notify",
-    r"hears? of|heard of": "receive, learn",
+    r"told|tells?\s+of|tell": "report, return, log, notify",
+    r"hears?\s+of|heard\s+of": "receive, learn",
     r"whoever|whomever|whom": "name the subject: client, caller, member, broker",
     r"anew": "again",
-    r"no more(?! than)": "no longer",
-    r"for ever": "forever, unlimited, without expiry",
-    r"(?:go|goes|went|going) on(?! to)": "continue, resume",
+    r"no\s+more(?!\s+than)": "no longer",
+    r"for\s+ever": "forever, unlimited, without expiry",
+    r"(?:go|goes|went|going)\s+on(?!\s+to)": "continue, resume",
     r"shall": "must, is to",
-    r"(?:is|are|be|was|were|all) (?:ill|well)": "healthy, unhealthy, offline, correct",
+    r"(?:is|are|be|was|were|all)\s+(?:ill|well)": "healthy, unhealthy, offline, correct",
     r"settles?|settled|settling": "name the action: decide, complete, resolve, persist",
     r"wish(?:es|ed)?": "request, setting",
-    r"short(?:er)? way|long(?:er)? way": "fast path, general path",
-    r"what comes most|of which nothing|as if nothing": "say it directly",
-    r"lets? (?:it|them|him) be": "leave, ignore",
-    r"says? so|said so": "report, log",
+    r"short(?:er)?\s+way|long(?:er)?\s+way": "fast path, general path",
+    r"what\s+comes\s+most|of\s+which\s+nothing|as\s+if\s+nothing": "say it directly",
+    r"lets?\s+(?:it|them|him)\s+be": "leave, ignore",
+    r"says?\s+so|said\s+so": "report, log",
+    r"(?<!there\s)(?:is|are|was|were)\s+no\s+(?!longer\b|more\b|such\b)(?=\w)": "is not a",
+    r"(?<!there\s)(?:is|are)\s+none\s+of": "is not one of",
 }
 _BANNED = [(re.compile(rf"\b(?:{words})\b", re.IGNORECASE), instead) for words, instead in BANNED.items()]
 _OPENING = re.compile(r"(?:What|Whether|Who|Whom|Whose|Of)\b")
@@ -82,7 +84,7 @@ def _of_module(path: Path, text: str) -> Iterator[Finding]:
     for node in ast.walk(tree):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
         if is_text and node.value.count(" ") >= 2:
-            yield from _banned(path, node.lineno, node.value)
+            yield from _banned(path, node.lineno, _CODE.sub("CODE", node.value))
     yield from _of_comments(path, text)
 
 
@@ -93,13 +95,14 @@ def _of_comments(path: Path, text: str) -> Iterator[Finding]:
         if token.type != tokenize.COMMENT or token.string.startswith(("#:", "#!")):
             continue
         line = token.start[0]
-        if block and line != last + 1:
+        is_trailing = bool(token.line[: token.start[1]].strip())  # behind code: a text of its own
+        if block and (line != last + 1 or is_trailing):
             yield from _of_prose(path, first, "\n".join(block))
             block = []
         if not block:
             first = line
         block.append(token.string.lstrip("#").strip())
-        last = line
+        last = -1 if is_trailing else line
     if block:
         yield from _of_prose(path, first, "\n".join(block))
 
@@ -141,8 +144,7 @@ def files(places: Iterable[Path]) -> list[Path]:
             found.append(place)
         else:
             found += [path for path in place.rglob("*") if path.suffix in (".py", ".md")]
-    own = Path(__file__)
-    return sorted(path for path in found if path != own and ".venv" not in path.parts and "build" not in path.parts)
+    return sorted(path for path in found if ".venv" not in path.parts and "build" not in path.parts)
 
 
 def default_places() -> list[Path]:

@@ -1,8 +1,8 @@
-"""The limits of the architecture, and the exceptions that were there when a limit was introduced.
+"""The limits of the architecture, and the exceptions to them.
 
-`ratchets.toml` records each exception with its size of that time. A test fails if something exceeds its limit without
-being recorded there, if a recorded exception has grown, or if a recorded exception no longer exceeds the limit.
-After an improvement,
+`ratchets.toml` records each exception with its size and the reason for it. A test fails if something exceeds its limit
+without being recorded there, if a recorded exception has grown, has no reason, or no longer exceeds the limit. After an
+improvement,
 
     python -m tests.architecture.ratchets
 
@@ -42,20 +42,21 @@ def recorded() -> dict[str, Any]:
     return tomllib.loads(FILE.read_text())
 
 
-def complaints(exceptions: Mapping[str, int], limit: Limit) -> list[str]:
-    """Return what is worse than recorded, and what is recorded without need."""
+def complaints(exceptions: Mapping[str, Mapping[str, Any]], limit: Limit) -> list[str]:
+    """Return what is worse than recorded, and what is recorded without need or without a reason."""
     found = limit.measure()
+    allowed = {name: one["most"] for name, one in exceptions.items()}
     worse = [
-        f"{name} has {number}, allowed are {exceptions.get(name, limit.most)}"
+        f"{name} has {number}, allowed are {allowed.get(name, limit.most)}"
         for name, number in found.items()
-        if number > exceptions.get(name, limit.most)
+        if number > allowed.get(name, limit.most)
     ]
     unneeded = [
         f"{name} is within the limit of {limit.most}: run `python -m tests.architecture.ratchets`"
         for name in exceptions
         if found.get(name, 0) <= limit.most
     ]
-    return worse + unneeded
+    return worse + unneeded + [f"{name} has no reason" for name, one in exceptions.items() if not one["because"]]
 
 
 def module_cycles() -> list[list[str]]:
@@ -82,15 +83,23 @@ def _written(known: Mapping[str, Any]) -> str:
     for name, limit in LIMITS.items():
         lines += ["", f"# {limit.about[0].upper()}{limit.about[1:]}; the limit is {limit.most}.", f"[{name}]"]
         found = limit.measure()
-        for entry, number in sorted(known[name].items()):
+        for entry, one in sorted(known[name].items()):
             if found.get(entry, 0) > limit.most:
-                lines.append(f'"{entry}" = {min(number, found[entry])}')
+                lines.append(f'"{entry}" = {{ most = {min(one["most"], found[entry])}, because = "{one["because"]}" }}')
     return "\n".join(lines) + "\n"
 
 
-def _everything() -> dict[str, Any]:
-    return {"import_cycles": module_cycles(), **{name: limit.measure() for name, limit in LIMITS.items()}}
+def _everything(known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return everything as it is now, with the reasons that are recorded."""
+    sections = {
+        name: {
+            entry: {"most": number, "because": known[name].get(entry, {}).get("because", "")}
+            for entry, number in limit.measure().items()
+        }
+        for name, limit in LIMITS.items()
+    }
+    return {"import_cycles": module_cycles(), **sections}
 
 
 if __name__ == "__main__":
-    FILE.write_text(_written(_everything() if "--record" in sys.argv else recorded()))
+    FILE.write_text(_written(_everything(recorded()) if "--record" in sys.argv else recorded()))

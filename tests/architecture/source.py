@@ -169,7 +169,7 @@ def _all_counters() -> frozenset[str]:
 def counters(tree: ast.Module) -> set[str]:
     """Return the attributes of classes that consist of counters: at least two attributes, and all of them start at 0.
 
-    Such an object is made to be added to by whoever counts."""
+    Any code that counts may add to such an object."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):

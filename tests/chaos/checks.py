@@ -1,6 +1,7 @@
-"""What must be true of the logs in the end, given what clients were told. Each check yields reasons, if there are any.
+"""Checks of the logs at the end of a chaos trial, against the responses that clients got.
 
-A log is a list of (offset, value), as a consumer reads it from the start.
+Each check yields one sentence for each violation. A log is a list of (offset, value), as a consumer reads it from the
+start.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ def check_offsets(where: str, log: Log) -> Iterator[str]:
 
 
 def check_idempotent(where: str, log: Log, name: str, acknowledged: Sequence[int]) -> Iterator[str]:
-    """No record of a producer twice, all in the order of sending, those that were acknowledged where it was told.
+    """Check that each record of a producer is in the log once, in sending order, and at its acknowledged offset.
 
-    `acknowledged`: offsets by number."""
+    `acknowledged`: the offset of each record, by the record's number.
+    """
     mark = name.encode() + b" "
     mine = [(offset, int(value.split(b" ")[1]), value) for offset, value in log if value.startswith(mark)]
     at = {offset: number for offset, number, _ in mine}
@@ -41,13 +43,13 @@ def check_idempotent(where: str, log: Log, name: str, acknowledged: Sequence[int
         for offset, number, _ in mine:
             counts.setdefault(number, []).append(offset)
         twice = {number: offsets for number, offsets in counts.items() if len(offsets) > 1}
-        yield f"{where}: {len(twice)} records of {name} are there more than once: {_some(twice.items())}"
+        yield f"{where}: {len(twice)} records of {name} are in the log more than once: {_some(twice.items())}"
     unordered = [(offset, number) for (_, before, _), (offset, number, _) in pairwise(mine) if number < before]
     if unordered:
         yield f"{where}: records of {name} are out of order: {_some(unordered)}"
     changed = [offset for offset, number, value in mine if value != record_value(name, number)]
     if changed:
-        yield f"{where}: records of {name} are not as they were sent: {_some(changed)}"
+        yield f"{where}: records of {name} differ from the sent records: {_some(changed)}"
 
 
 def check_transactions(
@@ -58,7 +60,10 @@ def check_transactions(
     committed: Mapping[int, list[int]],
     aborted: Mapping[int, list[int]],
 ) -> Iterator[str]:
-    """What read_committed shows of one transactional id: each committed transaction whole, none that was aborted."""
+    """Check the read_committed view of one transactional id.
+
+    Every committed transaction is complete, and no aborted transaction is visible.
+    """
     mark = name.encode() + b" "
     numbers = [int(value.split(b" ")[1]) for _, value in log if value.startswith(mark)]
     expected = {number for number, chosen in committed.items() if partition in chosen}
@@ -72,11 +77,14 @@ def check_transactions(
     counts = {number: numbers.count(number) for number in seen} if len(numbers) != PER_PARTITION * len(seen) else {}
     odd = {number: count for number, count in counts.items() if count != PER_PARTITION}
     if odd:
-        yield f"{where}: transactions of {name} are there in part, or twice: {_some(odd.items())}"
+        yield f"{where}: transactions of {name} are incomplete or duplicated: {_some(odd.items())}"
 
 
 def check_atomic(name: str, unknown: Mapping[int, list[int]], seen: Mapping[int, set[int]]) -> Iterator[str]:
-    """A transaction whose end is unknown is in all of its partitions or in none. `seen`: numbers by partition."""
+    """Check that a transaction with an unknown outcome is in all of its partitions or in none.
+
+    `seen`: the transaction numbers in each partition.
+    """
     for number, chosen in unknown.items():
         there = [partition for partition in chosen if number in seen[partition]]
         if there and there != chosen:
@@ -84,7 +92,7 @@ def check_atomic(name: str, unknown: Mapping[int, list[int]], seen: Mapping[int,
 
 
 def check_transformed(where: str, source: Log, target: Log) -> Iterator[str]:
-    """Each input once, in its order."""
+    """Check that each input record was transformed exactly once, in order."""
     wanted = [value for _, value in source]
     got = [value for _, value in target]
     if wanted == got:
@@ -98,23 +106,23 @@ def check_transformed(where: str, source: Log, target: Log) -> Iterator[str]:
 
 
 def check_seen(where: str, log: Log, seen: Seen) -> Iterator[str]:
-    """A reader saw what is there now, everything up to where it came, and nothing else."""
+    """Check that a reader saw the records that are in the log now, without gaps up to its position, and no others."""
     now = {offset: hash(value) for offset, value in log}
     gone = [offset for offset in seen.offsets if offset not in now]
     if gone:
-        yield f"{where}: records were read that are not there: {_some(gone)}"
+        yield f"{where}: a reader saw records that are no longer in the log: {_some(gone)}"
     changed = [
         offset
         for offset, fingerprint in zip(seen.offsets, seen.fingerprints, strict=True)
         if now.get(offset, fingerprint) != fingerprint
     ]
     if changed:
-        yield f"{where}: records are not what a reader saw at their offsets: {_some(changed)}"
+        yield f"{where}: records differ from what a reader saw at their offsets: {_some(changed)}"
     if seen.offsets:
         passed = set(seen.offsets)
         skipped = [offset for offset in now if offset <= seen.offsets[-1] and offset not in passed]
         if skipped:
-            yield f"{where}: a reader was not shown {_some(skipped)}"
+            yield f"{where}: a reader missed offsets {_some(skipped)}"
 
 
 def _some(things: Iterable[object]) -> str:

@@ -1,7 +1,7 @@
-"""ChaosCluster: controllers and brokers as processes, all of whose connections go through links that may be cut.
+"""ChaosCluster: controllers and brokers as processes. All their connections go through links that can be cut.
 
-Brokers have two listeners: PLAINTEXT for clients, INTERNAL for each other. What each advertises, and what controllers
-advertise, is a port of a proxy.
+Brokers have two listeners: PLAINTEXT for clients, INTERNAL for each other. The advertised ports of brokers and
+controllers are ports of a proxy.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ BROKER_SETTINGS: Final = {
 class Shape:
     controllers: int = 1
     brokers: int = 3
-    java_brokers: int = 0  # the last of them
+    java_brokers: int = 0  # the last brokers of the cluster
 
     def __str__(self) -> str:
         ours = self.brokers - self.java_brokers
-        return f"{self.controllers} controllers, {ours} brokers of ours, {self.java_brokers} of Kafka's"
+        return f"{self.controllers} controllers, {ours} Tailrace brokers, {self.java_brokers} of Kafka's"
 
 
 class ChaosCluster:
@@ -110,7 +110,7 @@ class ChaosCluster:
                 node.server.start()
         for node in self.brokers:
             node.launch()
-        await_so(lambda: len(self._known_brokers()) == len(self.brokers), "all brokers are there")
+        await_so(lambda: len(self._known_brokers()) == len(self.brokers), "all brokers are registered")
 
     def _known_brokers(self) -> set[int]:
         ended = {one.name: one.exit_status for one in self.nodes.values() if one.exit_status is not None}
@@ -163,7 +163,7 @@ class ChaosCluster:
         admin.create_topics([wanted])[topic].result(60)
 
     def partitions(self) -> dict[tuple[str, int], tuple[int, list[int]]]:
-        """(leader, those in sync) of every partition."""
+        """Return (leader, in-sync replicas) of every partition."""
         topics = self.admin().list_topics(timeout=30).topics
         return {
             (name, number): (one.leader, sorted(one.isrs))
@@ -183,7 +183,7 @@ class ChaosCluster:
         await_so(are_in_sync, "every replica is in sync", lambda: f"{lagging}")
 
     def await_same_bytes(self) -> int:
-        """Until the replicas of every partition have the same bytes; how many partitions there are."""
+        """Wait until the replicas of every partition have the same bytes. Return the number of partitions."""
         partitions = sorted(self.partitions())
         different: list[str] = []
 
@@ -194,7 +194,7 @@ class ChaosCluster:
         try:
             await_so(are_same, "replicas have the same bytes", lambda: f"these differ: {different}")
         except Late as late:
-            raise AssertionError(str(late)) from late  # they are in sync, so it is no matter of time
+            raise AssertionError(str(late)) from late  # the replicas are in sync, so waiting longer would not help
         return len(partitions)
 
     def _copies(self, topic: str, partition: int) -> set[bytes]:
@@ -214,9 +214,9 @@ def await_so(
             if is_so():
                 return
         except KafkaException:
-            pass  # nobody answers just now
+            pass  # no broker responds at the moment
         time.sleep(0.3)
-    raise Late(f"{what}: not so after {patience_s:g} s. {otherwise()}")
+    raise Late(f"{what}: not true after {patience_s:g} s. {otherwise()}")
 
 
 def _log_bytes(folder: Path) -> bytes:

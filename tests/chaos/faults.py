@@ -1,6 +1,6 @@
-"""Faults: carries out a plan, each fault in a thread of its own, and mends everything in the end.
+"""Faults: carries out a plan, each fault in its own thread, and repairs everything at the end.
 
-A node that ends by itself, whatever befalls it, is a finding.
+A node that ends by itself, whatever the fault, is a finding.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ SLOW = Weather(0.15, 0.15)
 
 class Faults:
     def __init__(
-        self, cluster: ChaosCluster, plan: Sequence[Fault], findings: Findings, tell: Callable[[str], None]
+        self, cluster: ChaosCluster, plan: Sequence[Fault], findings: Findings, print_line: Callable[[str], None]
     ) -> None:
         self._cluster = cluster
         self._plan = plan
         self._findings = findings
-        self._tell = tell
+        self._print_line = print_line
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._busy: set[str] = set()  # nodes that a fault holds
+        self._busy: set[str] = set()  # nodes that are under a fault
         self.counts: Counter[str] = Counter()
         self.now: dict[int, str] = {}
 
     def run(self, is_over: Callable[[], bool]) -> None:
-        """Everything in its time; ends early if `is_over`."""
+        """Start every fault at its time. Return early if `is_over()`."""
         began = time.monotonic()
         threads = []
         for fault in self._plan:
@@ -70,13 +70,13 @@ class Faults:
     def _one(self, fault: Fault) -> None:
         node = self._cluster.active_controller() if fault.node == ACTIVE else self._cluster.nodes[fault.node]
         if node is None:
-            return  # there is no quorum just now
+            return  # there is no active controller at the moment
         with self._lock:
             if node.name in self._busy:
-                return  # an earlier one lasts longer than it was meant to
+                return  # an earlier fault of the node takes longer than planned
             self._busy.add(node.name)
         what = f"{fault} ({node.name})" if fault.node == ACTIVE else str(fault)
-        self._tell(what)
+        self._print_line(what)
         self.now[fault.number] = what
         self.counts[f"{'controller' if node.is_controller else 'broker'} {fault.kind}"] += 1
         try:
@@ -102,7 +102,7 @@ class Faults:
 
     def _leave(self, node: Node, fault: Fault) -> None:
         if not node.leave():
-            self.counts["broker leave, not in time"] += 1
+            self.counts["broker did not leave in time"] += 1
         self._stop.wait(fault.for_s)
         node.launch()
 
@@ -136,7 +136,8 @@ class Faults:
     ) -> None:
         chosen = WEATHERS[fault.way] if weather is None else weather
         for source, target in pairs:
-            # One direction between two nodes is one direction of the connections that each has opened.
+            # A link has one client side and one server side, so one direction between two nodes needs both links
+            # between them.
             is_back = weather is None and source != node.name and (target, source) in pairs
             reversed_one = Weather(chosen.backward, chosen.forward, chosen.is_cut)
             self._cluster.set_weather(source, target, reversed_one if is_back else chosen)

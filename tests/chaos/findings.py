@@ -1,4 +1,4 @@
-"""Findings: what went wrong while a cluster was under load, told by any thread; the first ends the run."""
+"""Findings: violations that any thread reports while a cluster is under load. The first finding ends the run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class Late(AssertionError):
-    """Something did not become so in time: a mistake, or a machine with too much to do."""
+    """A condition that was not met in time, because of a bug or because the machine is overloaded."""
 
 
 class Findings:
@@ -27,7 +27,7 @@ class Findings:
 
 
 class Worker:
-    """A thread that runs until it is told to end; an exception that it does not expect is a finding."""
+    """A thread that runs until it is asked to end. An unexpected exception in it is a finding."""
 
     def __init__(self, name: str, findings: Findings, step: Callable[[], None]) -> None:
         self.name = name
@@ -41,22 +41,22 @@ class Worker:
         self._thread.start()
 
     def end(self, patience_s: float, *, must_end: bool = True) -> bool:
-        """Says whether it has ended; a finding if it must and has not."""
+        """Return True if the thread has ended. If it must end and has not, that is a finding."""
         self.is_ending.set()
         self._thread.join(patience_s)
         if self._thread.is_alive() and must_end:
-            text = f"{self.name} did not end within {patience_s:g} s, and is at\n{self.place}"
+            text = f"{self.name} did not end within {patience_s:g} s; its stack:\n{self.place}"
             self._findings.add(text, is_late=True)
         return not self._thread.is_alive()
 
     @property
     def step_s(self) -> float:
-        """How long its step has taken so far."""
+        """Return how long the current step has taken so far."""
         return time.monotonic() - self._step_began
 
     @property
     def place(self) -> str:
-        """Where it is just now."""
+        """Return the thread's current stack."""
         frame = sys._current_frames().get(self._thread.ident or 0)
         return "".join(traceback.format_stack(frame)[-3:]) if frame is not None else "its end"
 

@@ -1,13 +1,13 @@
-"""Links: a TCP proxy in front of every listener, through which all that nodes and clients say to each other goes.
+"""Links: a TCP proxy in front of every listener, through which all traffic of nodes and clients passes.
 
-    links = Links(opened_by)                       # who has opened a connection, by its two ports
-    port = links.lead_to("2", 29092)               # connections to `port` go on to node 2 at 29092
-    links.set("1", "2", Weather(forward=HELD))     # what 1 sends on connections that it has opened to 2 waits
-    links.set("1", "2", CLEAR)                     # and now arrives
+    links = Links(opened_by)                       # finds the process that opened a connection, by its two ports
+    port = links.lead_to("2", 29092)               # connections to `port` are forwarded to node 2 at 29092
+    links.set("1", "2", Weather(forward=HELD))     # bytes from 1 on connections that 1 opened to 2 are held
+    links.set("1", "2", CLEAR)                     # and now the held bytes arrive
 
-A link goes from whoever opened a connection to whoever accepted it. What is held is not lost: it comes when the link is
-clear again, as TCP would send it again after a cut, and so also after its sender has given up on it. A link that is cut
-loses its connections with all that was on the way, and lets none be made.
+A link goes from the node that opened a connection to the node that accepted it. Held bytes are not lost: they arrive
+when the link is clear again, as after a TCP retransmission, even if the sender has already timed out. A link that is
+cut loses its connections with all bytes in transit, and accepts no new connections.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HELD: Final = -1.0
 
 
 class Weather(NamedTuple):
-    """How a link is: the delay in seconds, or HELD, of what is sent along it and of what comes back."""
+    """State of a link: the delay in seconds, or HELD, of each direction."""
 
     forward: float = 0.0
     backward: float = 0.0
@@ -53,7 +53,7 @@ class _Link:
                 one.transport.abort()
 
     async def pass_on(self, *, is_forward: bool) -> None:
-        """Wait for as long as a piece has to, by the weather of now."""
+        """Wait for the delay that the link has now."""
         while True:
             delay = self.weather.forward if is_forward else self.weather.backward
             if delay == 0:
@@ -67,7 +67,7 @@ class _Link:
 
 class Links:
     def __init__(self, opened_by: Callable[[int, int], str]) -> None:
-        """`opened_by`: who has opened the connection from a port to a port."""
+        """`opened_by`: returns the process that opened the connection between two ports."""
         self._opened_by = opened_by
         self._links: dict[tuple[str, str], _Link] = defaultdict(_Link)
         self._servers: list[asyncio.Server] = []
@@ -80,7 +80,7 @@ class Links:
         return asyncio.run_coroutine_threadsafe(what, self._loop).result(30)
 
     def lead_to(self, node: str, port: int, *, source: str | None = None) -> int:
-        """A port that leads to a node's. `source`: who alone uses it, if that is known."""
+        """Return a port that leads to a node's port. `source`: the only user of the port, if known."""
 
         async def open_server() -> int:
             outside = free_port()
@@ -127,7 +127,7 @@ class Links:
             with contextlib.suppress(OSError):
                 await self._join(link, port, reader, writer)
         except asyncio.CancelledError:
-            pass  # the end of all links
+            pass  # the links are closed
         finally:
             self._tasks.discard(task)
             writer.transport.abort()
@@ -150,7 +150,7 @@ class Links:
 
 
 async def _pump(link: _Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_forward: bool) -> None:
-    """Until the reader's side ends; what it had sent before comes to the other side, and then its end."""
+    """Copy bytes until the reader's side closes. All bytes sent before that arrive, and then the close itself."""
     while piece := await reader.read(_PIECE):
         await link.pass_on(is_forward=is_forward)
         writer.write(piece)

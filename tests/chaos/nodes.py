@@ -1,4 +1,4 @@
-"""Nodes: brokers of ours, brokers of Apache Kafka and its controllers, all alike to whoever kills or starts them."""
+"""Nodes: Tailrace brokers, Apache Kafka brokers and Kafka controllers behind one interface for starting and killing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Node:
 
     @property
     def exit_status(self) -> int | None:
-        """Of a process that nobody has ended."""
+        """Return the exit status of a process that ended by itself, else None."""
         return None if self.server.process is None else self.server.process.poll()
 
     @property
@@ -62,7 +62,7 @@ class Node:
         self.note("chaos: resumed")
 
     def leave(self) -> bool:
-        """A clean stop, for which a broker may need its controllers; says whether it came to that in time."""
+        """Stop cleanly; a broker may need its controllers for this. Return True if the node stopped in time."""
         process = self.server.process
         assert process is not None
         self.note("chaos: SIGTERM")
@@ -76,6 +76,6 @@ class Node:
         return True
 
     def note(self, text: str) -> None:
-        """Into the node's own log, so that what it says next is understood."""
+        """Write a line into the node's own log, as context for the lines that follow."""
         with self.log.open("a") as log:
             log.write(f"---- {text}\n")

@@ -1,4 +1,4 @@
-"""Who has opened a TCP connection on loopback: its process, as Linux tells it (sock_diag, and descriptors)."""
+"""Find the process that opened a TCP connection on loopback, with Linux's sock_diag and the processes' descriptors."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-_SOCK_DIAG: Final = 4  # a protocol of AF_NETLINK
+_SOCK_DIAG: Final = 4  # protocol number in AF_NETLINK
 _BY_FAMILY: Final = 20
 _REQUEST: Final = 1
 _ANY_STATE: Final = 0xFFF
 _NO_COOKIE: Final = 0xFFFFFFFF
 _HEADER: Final = struct.Struct("=IHHII")
-_INODE_AT: Final = _HEADER.size + 4 + 48 + 16  # behind the state, the socket's identity, and four numbers
+_INODE_AT: Final = _HEADER.size + 4 + 48 + 16  # after the state, the socket's identity and four numbers
 _LOOPBACK: Final = socket.inet_aton("127.0.0.1")
 
 
 def owner_of(port: int, far_port: int, pids: Iterable[int]) -> int | None:
-    """Which of some processes has the end at `port` of a connection to `far_port`."""
+    """Return the process, one of `pids`, that owns the end at `port` of a connection to `far_port`."""
     inode = _inode_of(port, far_port)
     if inode is None:
         return None
@@ -34,7 +34,7 @@ def _inode_of(port: int, far_port: int) -> int | None:
         kernel.send(_HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _REQUEST, 1, 0) + request)
         answer = kernel.recv(4096)
     if _HEADER.unpack_from(answer)[1] != _BY_FAMILY:
-        return None  # it is closed already
+        return None  # the connection is already closed
     return int(struct.unpack_from("=I", answer, _INODE_AT)[0])
 
 
@@ -43,7 +43,7 @@ def _has_socket(pid: int, inode: int) -> bool:
     try:
         names = os.listdir(f"/proc/{pid}/fd")
     except OSError:
-        return False  # it has just ended
+        return False  # the process has just ended
     return any(_link(f"/proc/{pid}/fd/{name}") == wanted for name in names)
 
 

@@ -1,7 +1,7 @@
-"""A plan of faults: what befalls a cluster, and when. The same seed and shape make the same plan.
+"""A plan of faults: which fault happens to which node, and when. The same seed and shape give the same plan.
 
-Faults overlap, mostly two at a time, and sometimes there is a rest, so that what was behind catches up. Which
-controller is the active one is known only when a fault comes; the plan says `active` then.
+Faults overlap, mostly two at a time. Sometimes there is a pause, so that replicas catch up. The active controller is
+known only when a fault starts; the plan names it `active`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from typing import Final
 ACTIVE: Final = "active"
 CLIENTS: Final = "clients"
 
-# Each kind of fault with how often it comes, and the least and most that it lasts, in seconds.
+# Each kind of fault with its weight, and its shortest and longest duration in seconds.
 BROKER_KINDS: Final = {
-    "kill": (5, 0.2, 6.0),  # kill -9, and a start after that
-    "pause": (4, 0.5, 9.0),  # SIGSTOP, SIGCONT
-    "leave": (1, 0.1, 2.0),  # SIGTERM, and a start once it has ended
-    "apart": (4, 1.0, 9.0),  # from another broker: in one direction or both, held or cut
-    "deposed": (4, 2.0, 10.0),  # from controllers and brokers, but not from clients
-    "unheard": (3, 1.0, 9.0),  # from controllers only
-    "speechless": (3, 0.5, 5.0),  # what it answers to clients does not arrive, or connections are cut
-    "slow": (2, 2.0, 8.0),  # everything that others send to it, or it answers, takes longer
+    "kill": (5, 0.2, 6.0),  # kill -9; restart after the duration.
+    "pause": (4, 0.5, 9.0),  # SIGSTOP, then SIGCONT.
+    "leave": (1, 0.1, 2.0),  # SIGTERM; restart after the process has ended.
+    "apart": (4, 1.0, 9.0),  # Separated from another broker: one direction or both, held or cut.
+    "deposed": (4, 2.0, 10.0),  # Separated from controllers and brokers, but not from clients.
+    "unheard": (3, 1.0, 9.0),  # Separated from controllers only.
+    "speechless": (3, 0.5, 5.0),  # Its responses to clients do not arrive, or client connections are cut.
+    "slow": (2, 2.0, 8.0),  # All requests to it, or all its responses, are slow.
 }
 CONTROLLER_KINDS: Final = {
     "kill": (2, 0.5, 5.0),
     "pause": (2, 1.0, 8.0),
-    "deposed": (2, 1.0, 8.0),  # from the other controllers, or from the brokers if there is none
+    # separated from the other controllers, or from the brokers if there is no other controller
+    "deposed": (2, 1.0, 8.0),
 }
 WAYS: Final = ("held", "cut", "held forward", "held backward")
 REST_S: Final = (8.0, 14.0)

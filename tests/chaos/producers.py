@@ -1,7 +1,7 @@
 """IdempotentLoad: a producer with acks=all that sends numbered records to each partition of a topic and never gives up.
 
-What was acknowledged is noted with its offset. Nothing may be refused: a record that the cluster cannot take now is
-sent again until it can.
+Each acknowledged record is noted with its offset. No record may be refused for good: a record that the cluster cannot
+accept now is sent again until it is acknowledged.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ STUCK_S = 40.0
 
 
 def record_value(name: str, number: int) -> bytes:
-    """Who sent it and its number in the partition, and something more, of a different length each time."""
+    """Return a value with the producer's name, the record's number in the partition, and padding of varying length."""
     return b"%s %d %s" % (name.encode(), number, b"." * (number * 7919 % 200))
 
 
 class Instance:
-    """One producer, and what was acknowledged to it."""
+    """One producer and the offsets that were acknowledged to it."""
 
     def __init__(self, bootstrap: str, name: str, partitions: int) -> None:
         self.name = name
-        self.offsets = [array("q") for _ in range(partitions)]  # by partition and number
+        self.offsets = [array("q") for _ in range(partitions)]  # offset by partition and record number
         self.waiting = 0
         self.heard_s = time.monotonic()
-        # With several requests in flight librdkafka renumbers batches after one was refused, also batches that may have
-        # been written, and so writes them twice: tests/conformance/test_librdkafka_mistakes.py.
+        # With several requests in flight librdkafka renumbers batches after a refused batch, also batches that may have
+        # been written. Those are then written twice: tests/conformance/test_librdkafka_mistakes.py.
         self.producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -57,7 +57,7 @@ class Instance:
         )
 
     def end(self) -> None:
-        """Nothing more is sent; what became of that without an answer is not known."""
+        """Stop sending. Records without a response have an unknown outcome."""
         del self.producer
 
     @property
@@ -82,7 +82,7 @@ class IdempotentLoad:
     def _step(self) -> None:
         instance = self.instances[-1]
         if instance.is_stuck:
-            # librdkafka forgets all brokers when it is told that none is alive, and does not recover from that.
+            # librdkafka forgets all brokers when a response says that none is alive, and does not recover from that.
             instance.end()
             instance = Instance(self._bootstrap, f"{self._name}{len(self.instances)}", self._partitions)
             self.instances.append(instance)
@@ -101,7 +101,7 @@ class IdempotentLoad:
                 self.topic, record_value(instance.name, number), partition=partition, on_delivery=told
             )
         except BufferError:
-            return  # the cluster is behind
+            return  # the cluster cannot keep up
         if not instance.waiting:
             instance.heard_s = time.monotonic()
         offsets.append(NOT_ACKNOWLEDGED)
@@ -118,7 +118,9 @@ class IdempotentLoad:
         self.acknowledged += 1
 
     def flush(self, patience_s: float) -> None:
-        """Everything that the last instance has sent is acknowledged; of the others it is not known."""
+        """Wait until all records of the last instance are acknowledged. The outcome of earlier instances' records is
+        unknown.
+        """
         left = self.instances[-1].producer.flush(patience_s)
         if left and not self.instances[-1].is_stuck:
             text = f"{left} records of {self._name} are not acknowledged after {patience_s:g} s of calm"

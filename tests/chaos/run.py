@@ -2,9 +2,9 @@
 
     python -m tests.chaos.run --minutes 60 --seed 7 --controllers 3 --java-brokers 0 [--directory DIR]
 
-It prints the plan of faults, each as it comes, and how far the load has come. What the nodes wrote, and their data, is
-kept where something was found. Exit status: 0 if all is well, 1 if something was wrong (lost, doubled, changed), 3 if
-something did not become so in time, which a machine with too much to do may also be the cause of.
+The program prints the plan of faults, each fault as it starts, and the progress of the load. If there are findings, the
+logs and data of the nodes are kept. Exit status: 0 if all checks passed; 1 if records were lost, duplicated or changed;
+3 if conditions were only not met in time, which may also mean that the machine is overloaded.
 """
 
 from __future__ import annotations
@@ -27,18 +27,23 @@ EXIT_LATE: Final = 3
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="A cluster under load, and what befalls it.")
+    parser = argparse.ArgumentParser(description="Put a cluster under load, cause faults, and check the logs.")
     parser.add_argument("--minutes", type=float, default=4)
-    parser.add_argument("--seed", type=int, default=None, help="of the plan; one that was printed repeats that plan")
+    parser.add_argument(
+        "--seed", type=int, default=None, help="seed of the plan of faults; a printed seed repeats its plan"
+    )
     parser.add_argument("--controllers", type=int, default=1)
     parser.add_argument(
-        "--java-brokers", type=int, default=0, choices=range(4), help="so many of the three are Kafka's"
+        "--java-brokers", type=int, default=0, choices=range(4), help="number of Apache Kafka brokers among the three"
     )
     parser.add_argument(
-        "--directory", type=Path, help="where one for data and logs is made; in the system's place for such otherwise"
+        "--directory", type=Path, help="parent directory for data and logs (default: the system's temporary directory)"
     )
     parser.add_argument(
-        "--tries", type=int, default=1, help="plans at most, each with the next seed, while they only come too late"
+        "--tries",
+        type=int,
+        default=1,
+        help="repeat up to so many times, with the next seed, while all findings are about time",
     )
     return parser.parse_args()
 
@@ -46,7 +51,7 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     arguments = parse()
     first = int(time.time()) % 1_000_000 if arguments.seed is None else arguments.seed
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # through whatever ends the nodes
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # exit through the code that ends the nodes
     for seed in range(first, first + max(arguments.tries, 1)):
         report = run(arguments, seed)
         if not report.is_only_late:
@@ -60,16 +65,18 @@ def run(arguments: argparse.Namespace, seed: int) -> Report:
     directory = Path(tempfile.mkdtemp(prefix=f"tailrace-chaos-{seed}-", dir=arguments.directory))
     began = time.monotonic()
 
-    def tell(text: str) -> None:
+    def print_line(text: str) -> None:
         print(f"{time.monotonic() - began:7.1f}  {text}", flush=True)
 
-    trial = Trial(kafka_installation(), directory, shape, seed=seed, seconds=arguments.minutes * 60, tell=tell)
+    trial = Trial(
+        kafka_installation(), directory, shape, seed=seed, seconds=arguments.minutes * 60, print_line=print_line
+    )
     print(f"{shape}; seed {seed}, {arguments.minutes:g} minutes, in {directory}")
     print("\n".join(str(one) for one in trial.plan), flush=True)
     report = trial.run()
     print(report, flush=True)
     if report.findings:
-        print(f"seed {seed}; what the nodes wrote is in {directory}", flush=True)
+        print(f"seed {seed}; the nodes' logs and data are in {directory}", flush=True)
     else:
         shutil.rmtree(directory)
     return report

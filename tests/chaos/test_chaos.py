@@ -1,4 +1,4 @@
-"""Clusters of every shape under load and faults, for minutes; `make chaos` does it for as long as one likes."""
+"""Clusters of every shape under load and faults, for minutes. `make chaos` runs for any time."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ SECONDS = 150.0
     [(Shape(1, 3, 0), 31), (Shape(3, 3, 0), 32), (Shape(1, 3, 1), 33), (Shape(3, 3, 1), 34)],
     ids=str,
 )
-def test_nothing_is_lost_doubled_or_changed(kafka: KafkaInstallation, tmp_path: Path, shape: Shape, seed: int) -> None:
-    report = Trial(kafka, tmp_path, shape, seed=seed, seconds=SECONDS, tell=print).run()
+def test_under_faults_no_record_is_lost_duplicated_or_changed(
+    kafka: KafkaInstallation, tmp_path: Path, shape: Shape, seed: int
+) -> None:
+    report = Trial(kafka, tmp_path, shape, seed=seed, seconds=SECONDS, print_line=print).run()
     assert report.findings == [], str(report)

@@ -1,8 +1,7 @@
-"""TransactionalLoad: transactions over several partitions that are committed, aborted, or left by an instance that the
-next one takes the place of.
+"""TransactionalLoad: transactions over several partitions that are committed, aborted, or abandoned to a next instance.
 
-What became of each is noted by its number: committed (the client was told so), aborted, or unknown, where a fatal error
-came instead of an answer; an unknown one is in all of its partitions or in none.
+The outcome of each transaction is noted by its number: committed (the client got a success), aborted, or unknown after
+a fatal error. A transaction with an unknown outcome must be in all of its partitions or in none.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ from confluent_kafka import KafkaException, Producer
 from tests.chaos.findings import Findings, Worker
 from tests.chaos.producers import PATIENT
 
-QUIET = logging.getLogger("tests.chaos.librdkafka")  # it speaks of each zombie that is fenced, as they are meant to be
+# librdkafka logs each zombie that is fenced, which is expected here
+QUIET = logging.getLogger("tests.chaos.librdkafka")
 QUIET.addHandler(logging.NullHandler())
 QUIET.propagate = False
 
@@ -42,11 +42,11 @@ def transactional_producer(bootstrap: str, transactional_id: str) -> Producer:
 
 
 class Deliveries:
-    """How many records of a transaction are known to be written.
+    """Number of records of a transaction that are known to be written.
 
-    A producer of librdkafka that aborts one whose records are still on their way gives their sequence numbers, in the
-    same epoch, to the next records. If the first ones were written, brokers, Kafka's as ours, take the next ones
-    for the same, and acknowledge what they do not write. So such a producer is not used again.
+    If librdkafka aborts a transaction whose records are still in flight, it gives their sequence numbers, in the same
+    epoch, to the next records. If the first records were written, a broker (Kafka or Tailrace) takes the next ones for
+    duplicates and acknowledges them without writing. So such a producer is not used again.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Deliveries:
 
 class TransactionalLoad:
     def __init__(self, bootstrap: str, name: str, topic: str, partitions: int, findings: Findings, seed: int) -> None:
-        """`first`: the number of its first transaction; those of others are far from it."""
+        """`first`: the number of the first transaction; the ranges of other loads are far away."""
         self.name = name
         self.topic = topic
         self._bootstrap = bootstrap
@@ -85,7 +85,7 @@ class TransactionalLoad:
         self.worker = Worker(f"transactions of {name}", findings, self._step)
 
     def successor(self) -> TransactionalLoad:
-        """One that goes on for this one, whose client does not come back from a call."""
+        """Return a load that continues this one, whose client does not return from a call."""
         self.worker.is_ending.set()
         made = TransactionalLoad(self._bootstrap, self.name, self.topic, self._partitions, self._findings, self._next)
         made._next = self._next + 1
@@ -110,7 +110,7 @@ class TransactionalLoad:
         return self._producer
 
     def _leave(self, error: KafkaException) -> None:
-        """An instance that cannot go on; the next one ends what it has open."""
+        """Abandon an instance that cannot continue. The next instance ends its open transaction."""
         self._producer = None
         self.fenced += 1
         self.last_error = str(error)
@@ -143,7 +143,7 @@ class TransactionalLoad:
             self._producer = None
 
     def _become_zombie(self, producer: Producer, number: int) -> None:
-        """A new instance fences the old one, whose transaction is aborted whatever it tries."""
+        """Fence the old instance with a new one. The old instance's transaction is aborted, whatever it tries."""
         self._producer = None
         while self._producer is None:
             try:
@@ -158,11 +158,11 @@ class TransactionalLoad:
             producer.commit_transaction(CALL_TIMEOUT_S)
         except KafkaException:
             return
-        self._findings.add(f"a zombie of {self.name} was told that transaction {number} is committed")
+        self._findings.add(f"a zombie of {self.name} got a success for transaction {number} after it was fenced")
 
 
 def begin(producer: Producer, worker: Worker) -> None:
-    """Until the coordinator has answered. A second instance meanwhile could be fenced by what the first has sent."""
+    """Retry until the coordinator has responded. A second instance could be fenced by the first one's request."""
     for left in reversed(range(CALLS_MAX)):
         try:
             producer.init_transactions(CALL_TIMEOUT_S)
@@ -173,7 +173,7 @@ def begin(producer: Producer, worker: Worker) -> None:
 
 
 def end_transaction(producer: Producer, *, is_commit: bool) -> None:
-    """Until it is decided: a call that has timed out may be repeated. Raises what has to be met otherwise."""
+    """Retry until the outcome is known; a call that has timed out may be repeated. Raise other errors."""
     for left in reversed(range(CALLS_MAX)):
         try:
             if is_commit:

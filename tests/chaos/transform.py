@@ -1,7 +1,8 @@
-"""Transformer: consume, transform, produce, with the group's offsets in the transaction; each input counts once.
+"""Transformer: consume, transform and produce, with the group's offsets in the transaction. Each input counts once.
 
-Several share a group, so that partitions go from one to another. What fails is done again from the committed offsets:
-the consumer joins anew, and a producer that cannot go on is replaced by one of the same transactional id.
+Several transformers share a group, so that partitions move between them. After an error the transformer starts again
+from the committed offsets: the consumer joins again, and a failed producer is replaced by one with the same
+transactional id.
 """
 
 from __future__ import annotations
@@ -57,11 +58,11 @@ class Transformer:
                 self._transform(good)
             elif time.monotonic() - self._heard_s > SILENCE_S:
                 self._heard_s = time.monotonic()
-                self._join_anew()  # its client may have been told that no broker is alive, and know none since
+                self._join_again()  # after a response without brokers, the client may know no broker any longer
         except KafkaException as error:
             self.last_error = str(error)
             self._producer = None
-            self._join_anew()
+            self._join_again()
         self.worker.is_ending.wait(0.05)
 
     def _ready_consumer(self) -> Consumer:
@@ -115,9 +116,9 @@ class Transformer:
             end_transaction(producer, is_commit=False)
             if not deliveries.are_known:
                 self._producer = None
-        self._join_anew()
+        self._join_again()
 
-    def _join_anew(self) -> None:
+    def _join_again(self) -> None:
         self.done_again += 1
         if self._consumer is not None:
             self._consumer.close()

@@ -1,11 +1,11 @@
-"""One trial: a cluster under load, a plan of faults, and what has to be true when it is whole again.
+"""One trial: a cluster under load, a plan of faults, and the checks after all nodes are back.
 
     report = Trial(installation, directory, Shape(controllers=3), seed=7, seconds=3600).run()
     assert report.findings == []
 
-The load: idempotent producers, transactional ones that commit and abort, and transformers that consume and produce in
-one transaction; readers of both isolation levels look on. Afterwards every replica must be in sync and have the same
-bytes, no transaction may be open, and the checks of `checks.py` hold.
+The load consists of idempotent producers, transactional producers that commit and abort, and transformers that consume
+and produce in one transaction. Readers of both isolation levels read along. Afterwards every replica must be in sync
+and have the same bytes, no transaction may be open, and the checks of `checks.py` must hold.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Report:
     findings: list[str]
     faults: dict[str, int]
     figures: dict[str, int] = field(default_factory=dict)
-    is_only_late: bool = False  # whatever was found did not become so in time, and nothing was wrong
+    is_only_late: bool = False  # all findings are about time; no result was wrong
 
     def __str__(self) -> str:
         lines = [f"faults: {sum(self.faults.values())}", *(f"  {kind}: {n}" for kind, n in sorted(self.faults.items()))]
         lines += [f"{name}: {count}" for name, count in self.figures.items()]
         return "\n".join(
-            lines + [f"FINDING {one}" for one in self.findings] + ([] if self.findings else ["all is well"])
+            lines + [f"FINDING {one}" for one in self.findings] + ([] if self.findings else ["all checks passed"])
         )
 
 
@@ -70,22 +70,22 @@ class Trial:
         seed: int,
         seconds: float,
         plan: list[Fault] | None = None,
-        tell: Callable[[str], None] = lambda _: None,
+        print_line: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._tell = tell
+        self._print_line = print_line
         self._seed = seed
         self.findings = Findings()
         self._cluster = ChaosCluster(installation, directory, shape)
         names = [one.name for one in self._cluster.brokers]
         self.plan = make_plan(seed, seconds, names, shape.controllers) if plan is None else plan
-        self._faults = Faults(self._cluster, self.plan, self.findings, tell)
+        self._faults = Faults(self._cluster, self.plan, self.findings, print_line)
         self._idempotent: list[IdempotentLoad] = []
         self._transactional: list[TransactionalLoad] = []
         self._transformers: list[Transformer] = []
         self._readers: list[Reader] = []
         self._watermarks: Watermarks | None = None
         self._progress: tuple[float, tuple[int, ...]] = (0.0, ())
-        self._told_s = 0.0
+        self._printed_s = 0.0
         self._began = 0.0
 
     def run(self) -> Report:
@@ -95,7 +95,7 @@ class Trial:
             self._began = time.monotonic()
             self._faults.run(self._is_over)
             if not self.findings.found:
-                self._tell("everything is mended")
+                self._print_line("all faults are repaired")
                 self._cluster.clear_weather()
                 self._end_load()
                 self._check()
@@ -138,8 +138,8 @@ class Trial:
             "records acknowledged": sum(one.acknowledged for one in self._idempotent),
             "transactions committed": sum(len(one.committed) for one in self._transactional),
             "transactions aborted": sum(len(one.aborted) for one in self._transactional),
-            "transactions whose end is unknown": sum(len(one.unknown) for one in self._transactional),
-            "transactional producers that could not go on": sum(one.fenced for one in self._transactional),
+            "transactions with an unknown outcome": sum(len(one.unknown) for one in self._transactional),
+            "transactional producers that were replaced": sum(one.fenced for one in self._transactional),
             "zombies fenced": sum(one.zombies for one in self._transactional),
             "records transformed": sum(one.transformed for one in self._transformers),
             "transformations done again": sum(one.done_again for one in self._transformers),
@@ -150,7 +150,7 @@ class Trial:
         }
 
     def _is_over(self) -> bool:
-        """Something was found. Tells of the progress now and then."""
+        """Return True if something was found. Print the progress from time to time."""
         self._replace_stuck()
         now = time.monotonic()
         figures = self._figures()
@@ -160,16 +160,16 @@ class Trial:
         elif now - self._progress[0] > STUCK_S:
             text = f"nothing was acknowledged for {STUCK_S:g} s. {self._places()}"
             self.findings.add(text, is_late=True)
-        if now - self._told_s > PROGRESS_S:
-            self._told_s = now
+        if now - self._printed_s > PROGRESS_S:
+            self._printed_s = now
             short = " ".join(str(count) for count in figures.values())
-            self._tell(f"{now - self._began:6.0f} s  {short}  {'; '.join(self._faults.now.values())}")
+            self._print_line(f"{now - self._began:6.0f} s  {short}  {'; '.join(self._faults.now.values())}")
         return bool(self.findings.found)
 
     def _places(self) -> str:
-        """Where those who transact are, and what they were told last."""
+        """Return the current stack and the last error of each transactional client."""
         some = [*self._transactional, *self._transformers]
-        return "\n".join(f"{one.worker.name}, last told {one.last_error!r}, is at\n{one.worker.place}" for one in some)
+        return "\n".join(f"{one.worker.name}: last error {one.last_error!r}, stack\n{one.worker.place}" for one in some)
 
     def _end_load(self) -> None:
         self._cluster.await_in_sync()
@@ -179,14 +179,16 @@ class Trial:
             load.flush(PATIENCE_S)
         self._await_transformed()
         for transformer in self._transformers:
-            # Its work is done. A client that knows no broker may not come back from a call, and is left.
+            # Its work is done. A client that knows no broker may not return from a call; such a thread is left running.
             if transformer.worker.end(STUCK_CALL_S, must_end=False):
                 transformer.close()
             else:
-                self._tell(f"{transformer.worker.name} does not end, and is left at\n{transformer.worker.place}")
+                self._print_line(
+                    f"{transformer.worker.name} does not end and is left running at\n{transformer.worker.place}"
+                )
 
     def _await_transformed(self) -> None:
-        """Until all input is seen among what is committed of the output."""
+        """Wait until all input is visible among the committed output."""
         keys = [("input", one) for one in range(TOPICS["input"])]
         wanted = sum(len(self._read(*key, ISOLATIONS[0])) for key in keys)
         reader = self._readers[1]
@@ -202,11 +204,11 @@ class Trial:
         )
 
     def _replace_stuck(self) -> None:
-        """Clients that do not come back from a call."""
+        """Replace clients that do not return from a call."""
         for loads in (self._transactional, self._transformers):
             for place, one in enumerate(loads):
                 if one.worker.step_s > STUCK_CALL_S:
-                    self._tell(f"{one.worker.name} is stuck, and replaced. It is at\n{one.worker.place}")
+                    self._print_line(f"{one.worker.name} is stuck and is replaced. Its stack:\n{one.worker.place}")
                     loads[place] = one.successor()
                     loads[place].worker.start()
 
@@ -246,7 +248,7 @@ class Trial:
                 self._report(check_seen(f"{key} {reader.isolation}", logs[reader.isolation][key], what))
         partitions = cluster.await_same_bytes()
         if not findings.found:
-            self._tell(f"{partitions} partitions have the same bytes on all brokers")
+            self._print_line(f"{partitions} partitions have the same bytes on all brokers")
 
     def _report(self, reasons: Iterable[str]) -> None:
         for one in reasons:
@@ -262,7 +264,7 @@ class Trial:
             return [f"{key}: {ends}" for key, ends in marks.items() if ends[0] != ends[1]]
 
         answers = watermarks.answers
-        await_so(lambda: watermarks.answers > answers + 4 * len(keys), "watermarks are told")
+        await_so(lambda: watermarks.answers > answers + 4 * len(keys), "watermarks are reported")
         await_so(lambda: not open_ones(), "no transaction is open", lambda: f"{open_ones()}")
         watermarks.worker.end(30)
 
@@ -280,7 +282,7 @@ class Trial:
             reader.close()
 
     def _read(self, topic: str, partition: int, isolation: str) -> Log:
-        """All of a partition, in the end."""
+        """Read a whole partition, at the end of the trial."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self._cluster.bootstrap,

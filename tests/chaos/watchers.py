@@ -1,8 +1,7 @@
 """Watchers: consumers that read everything all the time, and note what they saw at which offset.
 
-A `Reader` must never see an offset twice, or be told that where it reads there is nothing. `Watermarks` asks leaders
-for high watermarks and last stable offsets; as long as it believes no metadata that is older than what it has, these
-never move back.
+A `Reader` must never see an offset twice, or get an error such as OFFSET_OUT_OF_RANGE where it reads. `Watermarks` asks
+leaders for high watermarks and last stable offsets. These never move back, provided that older metadata is ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ EXPECTED_ERRORS = frozenset(
 
 
 class Seen:
-    """What was read of a partition: offsets, in order, and a fingerprint of each value."""
+    """Records that were read of a partition: offsets in order, and a fingerprint of each value."""
 
     __slots__ = ("fingerprints", "offsets")
 
@@ -74,7 +73,9 @@ class Reader:
         return made
 
     def _renew(self) -> None:
-        """librdkafka forgets all brokers when it is told that none is alive, and does not recover from that."""
+        """Create a new consumer: librdkafka forgets all brokers when a response says that none is alive, and does not
+        recover.
+        """
         self._consumer.close()
         self._consumer = self._new_consumer()
         self._heard_s = time.monotonic()
@@ -91,7 +92,7 @@ class Reader:
             if error is not None:
                 if error.name() not in EXPECTED_ERRORS:
                     where = f"{message.topic()}-{message.partition()} at {message.offset()}"
-                    self._findings.add(f"the {self.isolation} reader is told {error.name()} of {where}: {error}")
+                    self._findings.add(f"the {self.isolation} reader got {error.name()} for {where}: {error}")
                 continue
             key, offset = (message.topic(), message.partition()), message.offset()
             seen = self.seen[key]

@@ -1,6 +1,6 @@
-"""`bootstrap`: a cluster to talk to, once Apache Kafka and once our own broker; whoever tests a client uses it.
+"""`bootstrap`: the address of a cluster for client tests, once Apache Kafka and once Tailrace.
 
-A test whose client cannot be had is skipped with the reason.
+A test whose client is not available is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tests.support.cache import Unavailable
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.tailrace_process import TailraceProcess
 
-# Short waits, as the real broker of the tests has them; topics are made by hand.
+# Short waits, as at the tests' Kafka; topics are created explicitly.
 _OURS = ("-o", "auto.create.topics.enable=false")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """A client that cannot be had here is no failure of ours, unless TAILRACE_REQUIRE_CLIENTS=1 says so."""
+    """Skip a test whose client is not available, unless TAILRACE_REQUIRE_CLIENTS=1 is set."""
     try:
         return (yield)
     except Unavailable as why:
@@ -32,7 +32,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 @pytest.fixture(scope="session", params=[pytest.param("kafka", marks=pytest.mark.kafka), "tailrace"])
 def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where a broker listens; shared by the tests of a worker, so each has topics of its own."""
+    """Yield the address of a broker. The tests of a worker share it, so each test uses its own topics."""
     directory = tmp_path_factory.mktemp(request.param)
     broker: KafkaBroker | TailraceProcess
     if request.param == "kafka":
@@ -45,5 +45,5 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """A topic's name that no other test has."""
+    """Return a topic name that no other test uses."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", request.node.name)[:200]

@@ -1,5 +1,6 @@
-"""ACLs as they are used: kafka-acls at Kafka and at ours, clients let in and kept out, a directory that changes
-hands, and brokers of ours and of Kafka's in a cluster whose controllers have an authorizer."""
+"""ACLs in use: kafka-acls, permitted and refused clients, a directory that Kafka and Tailrace use in turn, and a mixed
+cluster whose controllers have an authorizer.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +45,14 @@ def grant(side: Any, *acls: Acl) -> None:
 
 
 def seen(side: Any) -> tuple[int, int]:
-    """The error of a topic, and the operations that are allowed on it."""
+    """Return the error of a topic, and the operations that are allowed on it."""
     asked = make("Metadata", topics=[{"name": "orders"}], include_topic_authorized_operations=True)
     (topic,) = side.ask(asked, 12).topics
     return topic.error_code, topic.topic_authorized_operations
 
 
 def ours_of(broker: KafkaBroker) -> TailraceProcess:
-    """A broker of ours with the settings of one of Kafka's, on the same directory and ports."""
+    """Return a Tailrace broker with the settings of a Kafka broker, on the same directory and ports."""
     settings = {key: text for key, text in broker.properties.items() if key not in ("log.dirs", "process.roles")}
     options = [part for key, text in settings.items() for part in ("-o", f"{key}={text}")]
     process = TailraceProcess(broker.data, *options, port=broker.port)
@@ -97,7 +98,7 @@ def _lines(printed: str) -> list[str]:
     return sorted(line.rstrip() for line in printed.splitlines() if line.strip())
 
 
-def test_kafka_acls_prints_at_ours_what_it_prints_at_kafka(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_kafka_acls_prints_the_same_at_both(kafka: KafkaInstallation, tmp_path: Path) -> None:
     theirs, _ = secured(kafka, tmp_path / "kafka")
     twin, _ = secured(kafka, tmp_path / "ours")
     with theirs, ours_of(twin) as ours:
@@ -108,7 +109,7 @@ def test_kafka_acls_prints_at_ours_what_it_prints_at_kafka(kafka: KafkaInstallat
             assert printed[0] == printed[1], command
 
 
-def test_a_directory_with_acls_changes_hands(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_acls_survive_when_kafka_and_tailrace_use_a_directory_in_turn(kafka: KafkaInstallation, tmp_path: Path) -> None:
     broker, port = secured(kafka, tmp_path)
     reads, writes = acl("reader", Operation.READ), acl("writer", Operation.WRITE)
     may_read, may_write = (0, 1 << Operation.READ | 1 << Operation.DESCRIBE), (0, 1 << Operation.WRITE | 1 << 8)
@@ -139,8 +140,8 @@ def test_a_directory_with_acls_changes_hands(kafka: KafkaInstallation, tmp_path:
         check(may_read, may_write, reads, writes)
 
 
-def test_brokers_of_a_cluster_enforce_what_its_controllers_were_told(kafka: KafkaInstallation, tmp_path: Path) -> None:
-    """Ours and Kafka's, by the same listeners; brokers know each other as a super user."""
+def test_both_kinds_of_brokers_enforce_the_acls_of_their_controllers(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    """Clients use the same listeners at both. Brokers log in to each other as a super user."""
     ports = {node: (free_port(), free_port()) for node in (1, 5)}
     rules = {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS"}
 
@@ -181,7 +182,7 @@ def test_brokers_of_a_cluster_enforce_what_its_controllers_were_told(kafka: Kafk
                         break
                     assert time.monotonic() < deadline, f"node {node}: {told}, {found}"
                     time.sleep(0.2)
-            # What is forwarded is decided by the controllers, for who has asked.
+            # The controllers authorize a forwarded request, for the client that sent it.
             user = KafkaUser(ports[1][1], "reader")
             assert make_topic(user, "another") == DENIED
             answer = user.ask(CreateAclsRequest(creations=[creation(acl("reader", Operation.ALL))]), 3)

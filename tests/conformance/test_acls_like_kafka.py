@@ -1,6 +1,6 @@
-"""Who may do what, and what is told to who may not: clients with one right, with all but one, with none.
+"""Authorization like Kafka's: requests of clients with one right, with all but one, and with none.
 
-Every API that is served is asked by each of them (`acl_cases.py`). What entries come to is compared in
+Each client sends a request of every API (`acl_cases.py`). The effect of ACL entries is compared in
 tests/property/test_acls_like_kafka.py.
 """
 
@@ -46,11 +46,11 @@ READY_TRIES = 200
 
 # (API, path, reason)
 KNOWN = (
-    ("FindCoordinator", r".*errorMessage", "we say what is wrong with a key type that the version does not have"),
-    ("FindCoordinator", r".*\.key", "has a topic's id in it"),
-    ("DescribeProducers", r".*lastTimestamp", "when a marker was written"),
-    ("DescribeTransactions|ListTransactions", r".*producerId", "Kafka has given out others before"),
-    ("Fetch", r".*records", "markers have the time they were written at"),
+    ("FindCoordinator", r".*errorMessage", "we report a key type that the version does not have"),
+    ("FindCoordinator", r".*\.key", "contains a topic's id"),
+    ("DescribeProducers", r".*lastTimestamp", "the time at which a marker was written"),
+    ("DescribeTransactions|ListTransactions", r".*producerId", "Kafka has given out other ids before"),
+    ("Fetch", r".*records", "markers carry the time at which they were written"),
 )
 
 
@@ -93,7 +93,7 @@ def twins(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def prepare(twins: AclTwins) -> None:
-    """The topics, those of the coordinators, and everyone's rights."""
+    """Create the topics, those of the coordinators, and all rights."""
     for side in (twins.admin.kafka, twins.admin.ours):
         topics = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in ("orders", "secret")]
         answer = side.ask(make("CreateTopics", topics=topics, timeout_ms=10_000), 7)
@@ -118,7 +118,7 @@ def _until_ready(side: Any, request: Any, version: int) -> None:
     raise AssertionError(f"not ready: {answer}")
 
 
-def test_every_api_asks_for_what_kafka_asks_for_and_says_so_as_kafka_does(twins: AclTwins) -> None:
+def test_every_api_requires_kafkas_rights_and_returns_kafkas_errors(twins: AclTwins) -> None:
     found: dict[str, set[str]] = {}
     apis = set()
     for user in USERS:
@@ -132,7 +132,7 @@ def test_every_api_asks_for_what_kafka_asks_for_and_says_so_as_kafka_does(twins:
             for one in sides.compare(name, case, _is_known, versions):
                 found.setdefault(str(one), set()).add(user)
     assert not found, "\n".join(f"{one} ({', '.join(sorted(users)[:3])})" for one, users in found.items())
-    assert apis == API_TABLE.keys() - {17, 36}  # those of SASL come before there is a user
+    assert apis == API_TABLE.keys() - {17, 36}  # those of SASL come before authentication
 
 
 TOPIC = Acl(AclResource.TOPIC, "x", PatternType.LITERAL, "User:a", "*", Operation.READ, Permission.ALLOW)
@@ -162,7 +162,7 @@ ODD = (
     TOPIC._replace(permission=Permission.DENY),
     TOPIC._replace(permission=9),
 )
-# Over these Kafka trips, for the request as a whole; we say which entry is wrong.
+# With these Kafka fails for the request as a whole; we name the wrong entry.
 OF_FILTERS = (
     TOPIC._replace(resource=ANY),
     TOPIC._replace(pattern=ANY),
@@ -193,7 +193,7 @@ FILTERS = (
 )
 
 
-def test_entries_are_made_told_and_removed_as_kafka_does(twins: AclTwins) -> None:
+def test_acls_are_created_described_and_deleted_as_by_kafka(twins: AclTwins) -> None:
     found: list[Difference] = []
 
     def compare(case: str, request: Any) -> None:
@@ -211,7 +211,7 @@ def test_entries_are_made_told_and_removed_as_kafka_does(twins: AclTwins) -> Non
         assert answers == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.INVALID_REQUEST]
     compare("create several", CreateAclsRequest(creations=list(map(creation, ODD))))
     compare("create nothing", CreateAclsRequest(creations=[]))
-    twins.settle()
+    twins.wait_for_kafka()
     for one in FILTERS:
         compare(f"describe {one}", description(one))
     for unknown in ("resource", "pattern", "operation", "permission"):
@@ -222,6 +222,6 @@ def test_entries_are_made_told_and_removed_as_kafka_does(twins: AclTwins) -> Non
         compare("create several", CreateAclsRequest(creations=list(map(creation, ODD))))
     compare("remove several", removes(FILTERS))
     compare("remove nothing", DeleteAclsRequest(filters=[]))
-    twins.settle()
+    twins.wait_for_kafka()
     compare("describe the rest", description(ANYTHING))
     assert not found, "\n".join(map(str, found))

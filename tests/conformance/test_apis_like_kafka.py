@@ -1,6 +1,7 @@
-"""All APIs that we serve, in all versions that Kafka 4 still serves: the same requests, the answers field by field.
+"""All APIs that we serve, in all versions that Kafka 4 still serves: the responses to the same requests, field by
+field.
 
-What differs is listed below, with the reason. A listed difference that is no longer there fails the test too.
+Known differences are listed below, with the reason. A listed difference that no longer exists fails the test too.
 """
 
 from __future__ import annotations
@@ -44,14 +45,23 @@ class Known(NamedTuple):
 _ANY = ".*"
 
 KNOWN = (
-    Known("Produce", "no records|short|cut|two batches", r".*errorMessage", "we say what is wrong, Kafka does not"),
-    Known("Metadata", "by zero id|null name", r".*errorCode", "Kafka trips over such a topic; we say what is wrong"),
-    Known("IncrementalAlterConfigs", "operation (4|-1) of .*", _ANY, "Kafka trips over such an operation"),
-    Known("ElectLeaders", "timeout -1", _ANY, "what is done at once is not refused for its deadline"),
+    Known(
+        "Produce",
+        "no records|short|cut|two batches",
+        r".*errorMessage",
+        "our response names the error, Kafka's does not",
+    ),
+    Known(
+        "Metadata", "by zero id|null name", r".*errorCode", "Kafka fails at such a topic; our response names the error"
+    ),
+    Known("IncrementalAlterConfigs", "operation (4|-1) of .*", _ANY, "Kafka fails at such an operation"),
+    Known(
+        "ElectLeaders", "timeout -1", _ANY, "we do not refuse a request that completes at once because of its deadline"
+    ),
 )
 
-# Compared as they go on, by the plays of groups (`group_play.py`, `consumer_play.py`, `share_group_play.py` and so on):
-# test_groups_like_kafka.py and its neighbours for the other kinds of groups, and for what share groups deliver.
+# Compared step by step in the plays of groups (`group_play.py`, `consumer_play.py`, `share_group_play.py` and others):
+# test_groups_like_kafka.py and the tests of the other kinds of groups and of share delivery.
 GROUPS = frozenset({
     "offsetcommit", "offsetfetch", "joingroup", "heartbeat", "leavegroup", "syncgroup", "describegroups", "listgroups",
     "deletegroups", "offsetdelete", "consumergroupheartbeat", "consumergroupdescribe", "streamsgroupheartbeat",
@@ -60,9 +70,9 @@ GROUPS = frozenset({
     "readsharegroupstatesummary", "describesharegroupoffsets", "altersharegroupoffsets", "deletesharegroupoffsets",
 })  # fmt: skip
 
-# Kafka never answers these, nor anything else on the connection.
+# Kafka never responds to these, nor to anything else on the connection.
 UNANSWERED = {
-    ("Produce", "null records"): "the handler fails, and so does telling the client",
+    ("Produce", "null records"): "the handler fails, and so does its error response",
     ("AlterConfigs", "a resource twice"): "the same",
 }
 
@@ -107,7 +117,7 @@ def create_topics(twins: ApiTwins) -> None:
         answer = side.ask(CreateTopicsRequest(topics=wanted, timeout_ms=30_000), 7)
         assert not any(one.error_code for one in answer.topics)
     twins.learn()
-    for _ in range(100):  # the first block of ids takes Kafka a while
+    for _ in range(100):  # Kafka needs a while for the first block of producer ids
         if twins.kafka.ask(InitProducerIdRequest(transactional_id=None), 4).error_code == 0:
             return
         time.sleep(0.1)
@@ -138,7 +148,7 @@ def run(twins: ApiTwins, cases: Iterable[Case], apis: set[str]) -> list[str]:
     return found
 
 
-def test_the_same_requests_get_the_same_answers(twins: ApiTwins) -> None:
+def test_the_same_requests_get_the_same_responses(twins: ApiTwins) -> None:
     now_ms = int(time.time() * 1000)
     cases = [
         *topics.topic_cases(),
@@ -167,20 +177,20 @@ def test_the_same_requests_get_the_same_answers(twins: ApiTwins) -> None:
 
 
 @pytest.mark.parametrize("version", [7, 11, 12, 13, 18])
-def test_fetch_sessions_go_the_same_way(twins: ApiTwins, version: int) -> None:
-    """Opened, left alone, changed, asked with wrong epochs, closed: each side under the id it gave out."""
+def test_fetch_sessions_get_the_same_responses(twins: ApiTwins, version: int) -> None:
+    """Sessions are opened, idle, changed, used with wrong epochs and closed; each side uses its own session id."""
     steps: list[tuple[int, list[tuple[str, dict[str, int]]], list[tuple[str, list[int]]]]] = [
         (0, [("empty", {"partition": 0}), ("small", {"partition": 0}), ("nowhere", {"partition": 0})], []),
         (1, [], []),
         (2, [("orders", {"partition": 1, "fetch_offset": 10**6})], []),
         (3, [("orders", {"partition": 99})], [("empty", [0])]),
-        (3, [], []),  # an epoch that is over
-        (9, [], []),  # one that is not there yet
+        (3, [], []),  # an old epoch
+        (9, [], []),  # an epoch that is too high
         (4, [], [("orders", [1, 99]), ("nowhere", [0])]),
         (5, [], [("small", [0, 7])]),
         (6, [], []),
-        (-1, [], []),  # closed
-        (7, [], []),  # closed already
+        (-1, [], []),  # close the session
+        (7, [], []),  # the session is already closed
     ]
     told = []
     for side in (twins.kafka, twins.ours):

@@ -1,4 +1,6 @@
-"""Our broker below controllers of a real Apache Kafka: it joins, serves, forwards, follows, leaves as one of theirs."""
+"""A Tailrace broker below Apache Kafka's controllers: it joins, serves, forwards, follows and leaves like a Kafka
+broker.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ from tests.support.tailrace_process import TailraceProcess
 
 pytestmark = pytest.mark.kafka
 
-QUICK = {"broker.session.timeout.ms": "3000"}  # a restart waits until the last incarnation's session is over
+QUICK = {"broker.session.timeout.ms": "3000"}  # a restart waits until the session of the last incarnation has expired
 QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 
 
@@ -51,13 +53,13 @@ def create(broker: TailraceProcess, name: str, partitions: int = 1) -> None:
 
 
 def replicas(kafka: KafkaInstallation, broker: TailraceProcess) -> dict[int, tuple[int, str]]:
-    """(lag, status) of everybody who has the metadata log, as kafka-metadata-quorum tells it."""
+    """Return (lag, status) of every replica of the metadata log, from kafka-metadata-quorum."""
     text = kafka.tool(QUORUM, "--bootstrap-server", broker.bootstrap, "describe", "--replication")
     rows = [line.split() for line in text.splitlines()[1:] if line.strip()]
     return {int(row[0]): (int(row[3]), row[6]) for row in rows}
 
 
-def test_a_broker_joins_serves_and_leaves(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_a_broker_joins_serves_and_leaves_a_cluster(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with (
         KafkaControllers(kafka, tmp_path, is_formatted_here=True) as controllers,
         kraft_broker(controllers, tmp_path / "data") as broker,
@@ -77,7 +79,7 @@ def test_a_broker_joins_serves_and_leaves(kafka: KafkaInstallation, tmp_path: Pa
 def cluster(
     kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[KafkaControllers, TailraceProcess]]:
-    """One controller and one broker, for tests that stop neither."""
+    """Start one controller and one broker, for tests that stop neither."""
     directory = tmp_path_factory.mktemp("below")
     with (
         KafkaControllers(kafka, directory, properties=QUICK) as controllers,
@@ -87,7 +89,7 @@ def cluster(
 
 
 @pytest.mark.slow
-def test_what_only_a_controller_may_do_is_forwarded(
+def test_requests_for_the_controller_are_forwarded(
     cluster: tuple[KafkaControllers, TailraceProcess], kafka: KafkaInstallation
 ) -> None:
     _, broker = cluster
@@ -116,7 +118,7 @@ def test_what_only_a_controller_may_do_is_forwarded(
         AclPermissionType.ALLOW,
     )
     made = client.create_acls([rule])[rule]
-    with pytest.raises(KafkaException, match="SECURITY_DISABLED"):  # as a controller without an authorizer says
+    with pytest.raises(KafkaException, match="SECURITY_DISABLED"):  # the error of a controller without an authorizer
         made.result(PATIENCE_S)
     client.delete_topics(["forwarded"])["forwarded"].result(PATIENCE_S)
     eventually(lambda: "forwarded" not in client.list_topics(timeout=10).topics, "the topic is gone")
@@ -124,7 +126,7 @@ def test_what_only_a_controller_may_do_is_forwarded(
 
 
 @pytest.mark.slow
-def test_groups_and_transactions_and_topics_made_on_first_use(
+def test_groups_transactions_and_automatically_created_topics_work_in_a_cluster(
     cluster: tuple[KafkaControllers, TailraceProcess],
 ) -> None:
     _, broker = cluster
@@ -143,7 +145,7 @@ def test_groups_and_transactions_and_topics_made_on_first_use(
 
 
 @pytest.mark.slow
-def test_everything_is_there_after_a_restart_and_after_a_kill(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_all_records_survive_a_restart_and_a_kill(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with KafkaControllers(kafka, tmp_path, properties=QUICK) as controllers:
         broker = kraft_broker(controllers, tmp_path / "data")
         with broker:
@@ -159,7 +161,7 @@ def test_everything_is_there_after_a_restart_and_after_a_kill(kafka: KafkaInstal
 
 
 @pytest.mark.slow
-def test_three_controllers_of_which_the_active_one_dies_again_and_again(
+def test_a_broker_follows_three_controllers_whose_active_one_dies_repeatedly(
     kafka: KafkaInstallation, tmp_path: Path
 ) -> None:
     with (
@@ -180,7 +182,7 @@ def test_three_controllers_of_which_the_active_one_dies_again_and_again(
 
 
 @pytest.mark.slow
-def test_a_broker_that_was_away_too_long_takes_over_a_snapshot(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_a_broker_that_was_away_too_long_loads_a_snapshot(kafka: KafkaInstallation, tmp_path: Path) -> None:
     small = {
         **QUICK,
         "metadata.log.max.record.bytes.between.snapshots": "5000",
@@ -205,23 +207,23 @@ def test_a_broker_that_was_away_too_long_takes_over_a_snapshot(kafka: KafkaInsta
             for number in range(100):
                 create(other, f"after-{number}", partitions=2)
             first = controllers.nodes[0].data / "__cluster_metadata-0" / "00000000000000000000.log"
-            eventually(lambda: not first.exists(), "the controller has removed the beginning of its log")
+            eventually(lambda: not first.exists(), "the controller has deleted the start of its log")
             away.start()
             topics = set(admin(away).list_topics(timeout=10).topics)
             assert {"before", "after-99"} <= topics
             assert not topics.intersection(gone)
-            assert "taken over from the leader" in away.errors
+            assert "loaded from the leader" in away.errors
             assert replicas(kafka, away)[1] == (0, "Observer")
 
 
 def place(client: AdminClient, name: str, *leaders: int) -> None:
-    """A topic with one replica a partition, where it is said."""
+    """Create a topic with one replica per partition, on the given brokers."""
     topic = NewTopic(name, num_partitions=len(leaders), replica_assignment=[[leader] for leader in leaders])
     client.create_topics([topic])[name].result(PATIENCE_S)
 
 
 @pytest.mark.slow
-def test_transactions_and_groups_reach_over_brokers_of_both_kinds(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_transactions_and_groups_span_kafka_and_tailrace_brokers(kafka: KafkaInstallation, tmp_path: Path) -> None:
     settings = {"auto.create.topics.enable": "false"}
     two = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
     with (
@@ -238,7 +240,7 @@ def test_transactions_and_groups_reach_over_brokers_of_both_kinds(kafka: KafkaIn
         for partition in (0, 1):
             produce(bootstrap, "input", partition, [str(number).encode() for number in range(50)])
         coordinators = set()
-        for transactional_id in ("a", "b", "c", "d"):  # hashed to both partitions
+        for transactional_id in ("a", "b", "c", "d"):  # these ids hash to both partitions
             coordinators.add(partition_of(transactional_id, 2))
             producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id})
             producer.init_transactions(PATIENCE_S)
@@ -268,7 +270,9 @@ def read_committed(bootstrap: str, topic: str, partition: int, count: int) -> li
 
 
 def copy_in_transactions(bootstrap: str, group: str, count: int) -> None:
-    """Consume, transform, produce: offsets go with the transactions, whoever coordinates group and transaction."""
+    """Consume, transform and produce in transactions with offsets, whatever brokers coordinate group and
+    transaction.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -301,8 +305,8 @@ def copy_in_transactions(bootstrap: str, group: str, count: int) -> None:
 
 
 @pytest.mark.slow
-def test_kafka_goes_on_where_we_stopped_and_we_where_kafka_did(kafka: KafkaInstallation, tmp_path: Path) -> None:
-    """The same node of a cluster, on the same directory, in turns."""
+def test_kafka_and_tailrace_take_turns_as_the_same_cluster_node(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    """Both use the same directory and node id."""
     with KafkaControllers(kafka, tmp_path, properties=QUICK, is_formatted_here=True) as controllers:
         ours = kraft_broker(controllers, tmp_path / "node" / "data")
         with ours:
@@ -326,7 +330,7 @@ def _can_produce(bootstrap: str, topic: str, value: bytes) -> bool:
 
 
 def embedded(controllers: KafkaControllers, data: str | None = None, **settings: object) -> tailrace.Broker:
-    """A broker inside this process, whose parts can be looked at."""
+    """Return a broker inside this process, whose parts a test can inspect."""
     return tailrace.Broker(
         data,
         config={
@@ -339,7 +343,7 @@ def embedded(controllers: KafkaControllers, data: str | None = None, **settings:
 
 
 @pytest.mark.slow
-def test_a_loop_that_is_stuck_does_not_cost_the_broker_its_place(
+def test_a_stuck_loop_does_not_fence_the_broker(
     kafka: KafkaInstallation, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (
@@ -355,9 +359,9 @@ def test_a_loop_that_is_stuck_does_not_cost_the_broker_its_place(
             changes.extend([] if registered is None else [registered.fenced])
 
         server.call(lambda: core.services.events.metadata_changed.listen(watch))
-        server.call(lambda: time.sleep(10))  # three sessions
+        server.call(lambda: time.sleep(10))  # three session timeouts
         before = core.services.controller.image.offset
-        eventually(lambda: core.services.controller.image.offset > before + 3, "the metadata goes on")
+        eventually(lambda: core.services.controller.image.offset > before + 3, "the metadata log is followed again")
         assert changes == []
         assert [core.services.controller.image.brokers[1].epoch] == epochs
         broker.crash()
@@ -367,7 +371,7 @@ def test_a_loop_that_is_stuck_does_not_cost_the_broker_its_place(
 
 
 @pytest.mark.slow
-def test_the_controller_knows_which_directory_a_replica_is_in_and_which_one_fails(
+def test_the_controller_learns_the_directory_of_a_replica_and_its_failure(
     kafka: KafkaInstallation, tmp_path: Path
 ) -> None:
     paths = [tmp_path / "one", tmp_path / "two"]
@@ -388,21 +392,21 @@ def test_the_controller_knows_which_directory_a_replica_is_in_and_which_one_fail
         for number, place in places().items():
             assert (Path(ids[place].path) / f"spread-{number}").is_dir()
         second = core.services.logs.directories[1]
-        server.call(lambda: core.services.logs.on_failure(second, OSError(5, "told to fail")))
+        server.call(lambda: core.services.logs.on_failure(second, OSError(5, "made to fail")))
         server.wake()
         lost = [number for number, place in places().items() if place == second.id]
 
         def leaders() -> list[int]:
             return [core.services.controller.image.topics["spread"].partitions[number].leader for number in lost]
 
-        eventually(lambda: leaders() == [-1] * len(lost), "what the failed directory has is without a leader")
+        eventually(lambda: leaders() == [-1] * len(lost), "partitions of the failed directory have no leader")
         assert core.services.controller.image.brokers[1].directories == (core.services.logs.directories[0].id,)
         kept = next(number for number, place in places().items() if place != second.id)
         assert produce(broker.bootstrap, "spread", kept, [b"x"]) == [0]
 
 
 @pytest.mark.slow
-def test_kafkas_dump_tool_reads_the_observers_log(
+def test_kafkas_dump_tool_reads_the_observed_metadata_log(
     cluster: tuple[KafkaControllers, TailraceProcess], kafka: KafkaInstallation, log_oracle: LogOracle
 ) -> None:
     controllers, broker = cluster

@@ -1,4 +1,4 @@
-"""`tailrace log dump` prints what Kafka's DumpLogSegments prints, for files of every kind that Kafka or we wrote."""
+"""`tailrace log dump` prints the same as Kafka's DumpLogSegments, for files of every kind from Kafka and from us."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.log_oracle import LogOracle
 pytestmark = pytest.mark.kafka
 
 DUMPED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
-# Kafka's tool fails on a length of zero, where ours tells the rest of the file.
+# Kafka's tool fails on a length of zero, where ours prints the rest of the file.
 NOT_FOR_KAFKA = {"crashed-zero-tail", "crashed-preallocated"}
 
 
@@ -21,13 +21,13 @@ def assert_same_lines(oracle: LogOracle, folder: Path, options: tuple[str, ...],
     compared = 0
     for file in sorted(folder.iterdir()):
         if file.suffix not in DUMPED or (file.suffix in (".index", ".timeindex") and not any(file.read_bytes())):
-            continue  # padding alone: Kafka's tool takes it for an entry
+            continue  # padding only: Kafka's tool takes it for an entry
         if file.suffix in (".index", ".timeindex") and not file.with_suffix(".log").exists():
             continue
         expected = oracle.dump(file, options=options).splitlines()
         ran = tailrace("log", "dump", file, *ours)
         assert ran.status == 0
-        # What Kafka says of offsets that do not follow each other comes after the dump, and `verify` says it for us.
+        # Kafka prints gaps in offsets after the dump; here `verify` reports them.
         told = [line for line in expected if not line.startswith(("Non-consecutive", "  ", "Mismatches", "Found time"))]
         shown = [line.partition(" (")[0] if line.startswith("Found ") else line for line in ran.lines]
         assert shown == told
@@ -36,7 +36,7 @@ def assert_same_lines(oracle: LogOracle, folder: Path, options: tuple[str, ...],
 
 
 @pytest.mark.parametrize("name", [name for name in golden_names("partition") if name not in NOT_FOR_KAFKA])
-def test_what_kafka_wrote(name: str, log_oracle: LogOracle, tmp_path: Path) -> None:
+def test_files_of_kafka_are_dumped_as_by_kafka(name: str, log_oracle: LogOracle, tmp_path: Path) -> None:
     folder = golden(name).unpack(tmp_path) / "topic-0"
     if name == "crashed-without-indexes":
         for index in ("index", "timeindex"):
@@ -45,7 +45,7 @@ def test_what_kafka_wrote(name: str, log_oracle: LogOracle, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_what_we_wrote(log_oracle: LogOracle, tmp_path: Path) -> None:
+def test_files_of_tailrace_are_dumped_as_by_kafka(log_oracle: LogOracle, tmp_path: Path) -> None:
     directory = write_directory(tmp_path / "data")
     for folder in sorted(path for path in directory.iterdir() if path.is_dir()):
         assert assert_same_lines(log_oracle, folder, ("--deep-iteration",), ("--records",)) > 5

@@ -43,7 +43,7 @@ def test_groups_are_reset_described_and_deleted(groups: Groups, topic: str) -> N
     name = f"group of {topic}"
     plan = groups("reset", name, "--topic", topic, "--to-offset", 7)
     assert "nothing was changed" in plan.out
-    assert groups("describe", name).status == 1
+    assert groups("describe", name).status == 2
     moved = groups.told("reset", name, "--topic", topic, "--to-offset", 7, "--execute")
     assert [(one["partition"], one["from"], one["to"]) for one in moved["offsets"]] == [(0, None, 7), (1, None, 7)]
     assert groups.offsets(name) == {0: (7, COUNT - 7), 1: (7, COUNT - 7)}
@@ -68,7 +68,7 @@ def test_groups_are_reset_described_and_deleted(groups: Groups, topic: str) -> N
     listed = {one["group"]: one for one in groups.told("list", "--state", "empty")["groups"]}
     assert listed[name]["state"] == "Empty"
     assert groups("delete", name).out == f"{name}: deleted\n"
-    assert groups("delete", name).status == 1
+    assert groups("delete", name).status == 2
     assert groups("delete", name, "--if-exists").status == 0
 
 
@@ -97,7 +97,7 @@ def test_a_group_with_members_is_described_and_not_reset(groups: Groups, topic: 
 
 
 def test_impossible_group_commands_are_refused(groups: Groups, topic: str) -> None:
-    assert groups("describe", "nobody").status == 1
+    assert groups("describe", "nobody").status == 2
     assert "no committed offsets" in groups("reset", "nobody", "--to-earliest").err
     assert "has no partition 7" in groups("reset", "g", "--topic", f"{topic}:7", "--to-earliest").err
     assert "no committed offset to shift from" in groups("reset", "g", "--topic", topic, "--shift-by", "1").err

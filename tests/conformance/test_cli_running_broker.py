@@ -1,4 +1,6 @@
-"""The tools on the directory of a broker that is at work: they see what a consumer sees, and disturb nothing."""
+"""The `tailrace log` commands on the directory of a running broker: they see what a consumer sees, and
+change nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ pytestmark = pytest.mark.kafka
 RECORDS = 1200
 
 
-def test_a_directory_in_use_can_be_looked_at(kafka_broker: Callable[..., KafkaBroker], log_oracle: LogOracle) -> None:
+def test_log_commands_read_the_directory_of_a_running_broker(
+    kafka_broker: Callable[..., KafkaBroker], log_oracle: LogOracle
+) -> None:
     broker = kafka_broker(properties={"log.segment.bytes": "1048576", "log.index.interval.bytes": "1000"})
     broker.start()
     path = broker.log_dirs[0]

@@ -1,4 +1,4 @@
-"""Telemetry requests get the same answers from Kafka with a receiver and from us."""
+"""Telemetry requests get the same responses from Kafka with a receiver and from Tailrace."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ pytestmark = pytest.mark.kafka
 ID = bytes(range(16))
 INTERVAL_S = 1.5
 METRICS = metrics_data(gauge("g", point(5)))
-LAG_S = 10  # a broker hears of a change a moment after the controller made it
+LAG_S = 10  # a broker learns of a change a moment after the controller made it
 
 
 class Twins:
-    """A connection to each broker; what is asked of one is asked of the other."""
+    """A connection to each broker; each request goes to both."""
 
     def __init__(self, *clients: RawClient) -> None:
         self.clients = clients
@@ -49,17 +49,19 @@ class Twins:
             assert client.ask(request(resources=[resource]), 1).responses[0].error_code == 0
 
     def get(self, instance_id: bytes = ID) -> Any:
-        """The answer that both give, without the temporality."""
+        """Return the response that both give, without the temporality."""
         found = []
         for client in self.clients:
             response = client.ask(GetTelemetrySubscriptionsRequest(client_instance_id=instance_id), 0)
-            response.delta_temporality = None  # we ask for totals, Kafka for changes
+            response.delta_temporality = None  # we request totals, Kafka requests deltas
             found.append(response)
         assert repr(found[0]) == repr(found[1])
         return found[0]
 
     def get_new(self, instance_id: bytes, metrics: set[str]) -> Any:
-        """As `get`, once both have heard of a change. Each id is asked for once, since the next is throttled."""
+        """Like `get`, after both have applied a change. Each id is used once, because its next request would be
+        throttled.
+        """
         deadline = time.monotonic() + LAG_S
         while True:
             instance_id = (int.from_bytes(instance_id, "big") + 1).to_bytes(16, "big")
@@ -73,7 +75,7 @@ class Twins:
             time.sleep(0.1)
 
     def push(self, subscription_id: int, instance_id: bytes = ID, metrics: bytes = METRICS, **fields: Any) -> int:
-        """The error code that both respond with."""
+        """Return the error code of both responses."""
         request = PushTelemetryRequest(
             client_instance_id=instance_id, subscription_id=subscription_id, metrics=metrics, **fields
         )
@@ -113,7 +115,7 @@ def twins(brokers: tuple[str, str]) -> Iterator[Twins]:
         yield Twins(*(stack.enter_context(RawClient(one, client_id="app-1")) for one in brokers))
 
 
-def test_subscriptions_are_joined_as_in_kafka(twins: Twins) -> None:
+def test_matching_subscriptions_are_joined_as_in_kafka(twins: Twins) -> None:
     names = {f"org.apache.kafka.producer.{one}" for one in ("a", "node.request", "bytes", "x.y.z", "record.send")}
     twins.alter("one", metrics=",".join(sorted(names)), interval_ms="7000", match="client_id=app-.*")
     twins.alter("two", metrics="other.,more.,again.", interval_ms="100", match="client_id=another")
@@ -127,7 +129,7 @@ def test_subscriptions_are_joined_as_in_kafka(twins: Twins) -> None:
     assert twins.get_new(b"c" * 16, set()).push_interval_ms == 300_000
 
 
-def test_requests_are_refused_as_by_kafka(twins: Twins) -> None:
+def test_invalid_telemetry_requests_are_refused_as_by_kafka(twins: Twins) -> None:
     twins.alter("all", metrics="*", interval_ms=str(int(INTERVAL_S * 1000)))
     twins.get_new(b"d" * 16, {"*"})
     right = twins.get().subscription_id
@@ -143,16 +145,16 @@ def test_requests_are_refused_as_by_kafka(twins: Twins) -> None:
     time.sleep(INTERVAL_S)
     assert twins.push(right, terminating=True) == 42
     assert twins.push(right) == 42
-    assert twins.push(right) == 0  # the refused push has taken the mark away
+    assert twins.push(right) == 0  # the refused push has cleared the mark
     twins.alter("all", metrics=None, interval_ms=None)
 
 
 def test_metrics_are_accepted_and_refused_as_by_kafka(twins: Twins) -> None:
-    twins.get_new(b"e" * 16, set())  # the subscriptions of other tests are gone
+    twins.get_new(b"e" * 16, set())  # the subscriptions of other tests are deleted
     ids = (bytes([one]) * 16 for one in range(1, 90))
 
     def push(metrics: bytes, codec: int) -> int:
-        """Push as a client of its own."""
+        """Push as a new client instance."""
         instance_id = next(ids)
         right = twins.get(instance_id).subscription_id
         return twins.push(right, instance_id, metrics, compression_type=codec)

@@ -1,4 +1,4 @@
-"""Kafka's clients, unchanged, against `tailrace serve`. Groups are in test_groups.py."""
+"""Kafka's clients, unchanged, with `tailrace serve`. Groups are in test_groups.py."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIMEOUT_S = 60
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TailraceProcess]:
-    """One broker for all; each test has topics of its own."""
+    """Start one broker for all tests; each test uses its own topics."""
     process = TailraceProcess(tmp_path_factory.mktemp("clients") / "data")
     with process:
         yield process
@@ -45,7 +45,7 @@ EXPECTED = {(key(number), value(number)) for number in range(COUNT)}
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_librdkafka(broker: TailraceProcess, codec: str) -> None:
+def test_librdkafka_writes_reads_and_looks_up_offsets(broker: TailraceProcess, codec: str) -> None:
     from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
     topic = f"librdkafka-{codec}"
@@ -70,7 +70,7 @@ def test_librdkafka(broker: TailraceProcess, codec: str) -> None:
         producer.produce(topic, value(number), key(number), headers={"n": str(number).encode()}, on_delivery=delivered)
     assert producer.flush(TIMEOUT_S) == 0
     assert problems == []
-    for got in offsets.values():  # none skipped, none twice, in the order they were sent
+    for got in offsets.values():  # none skipped, none twice, in sending order
         assert got == list(range(len(got)))
 
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none", "enable.auto.commit": False})
@@ -89,7 +89,7 @@ def test_librdkafka(broker: TailraceProcess, codec: str) -> None:
     assert (low, high) == (0, len(offsets[0]))
 
 
-def test_librdkafka_makes_topics_by_writing_to_them(broker: TailraceProcess) -> None:
+def test_librdkafka_creates_a_topic_by_writing_to_it(broker: TailraceProcess) -> None:
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "1"})
@@ -102,7 +102,7 @@ def test_librdkafka_makes_topics_by_writing_to_them(broker: TailraceProcess) -> 
 # Clients in Python
 
 
-def test_kafka_python(broker: TailraceProcess) -> None:
+def test_kafka_python_writes_and_reads(broker: TailraceProcess) -> None:
     from kafka import KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.admin import KafkaAdminClient, NewTopic
 
@@ -133,7 +133,7 @@ def test_kafka_python(broker: TailraceProcess) -> None:
     assert sum(ends.values()) == COUNT
 
 
-def test_aiokafka(broker: TailraceProcess) -> None:
+def test_aiokafka_writes_and_reads(broker: TailraceProcess) -> None:
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
     topic = "aiokafka"
@@ -167,7 +167,7 @@ def test_aiokafka(broker: TailraceProcess) -> None:
 
 
 @pytest.mark.kafka
-def test_java_tools(broker: TailraceProcess, kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_java_console_tools_write_and_read(broker: TailraceProcess, kafka: KafkaInstallation, tmp_path: Path) -> None:
     topic, server = "java", ("--bootstrap-server", broker.bootstrap)
     topics = "org.apache.kafka.tools.TopicCommand"
     made = ("--topic", topic, "--partitions", "3", "--replication-factor", "1", "--config", "retention.ms=86400000")
@@ -194,11 +194,11 @@ def test_java_tools(broker: TailraceProcess, kafka: KafkaInstallation, tmp_path:
     ).splitlines()
     assert len(read) == by_partition[0]
     assert set(read) <= set(lines)
-    assert read == sorted(read, key=lambda line: int(line.split()[1]))  # in the order they were sent
+    assert read == sorted(read, key=lambda line: int(line.split()[1]))  # in sending order
 
 
 @pytest.mark.kafka
-def test_java_producer_under_load(broker: TailraceProcess, kafka: KafkaInstallation) -> None:
+def test_java_producer_performance_tool_completes(broker: TailraceProcess, kafka: KafkaInstallation) -> None:
     said = kafka.tool(
         "org.apache.kafka.tools.ProducerPerformance",
         *("--topic", "java-perf", "--num-records", "20000", "--record-size", "500", "--throughput", "-1"),
@@ -212,7 +212,7 @@ def test_java_producer_under_load(broker: TailraceProcess, kafka: KafkaInstallat
 
 
 @pytest.mark.kafka
-def test_java_admin_tools(broker: TailraceProcess, kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_java_admin_tools_work(broker: TailraceProcess, kafka: KafkaInstallation, tmp_path: Path) -> None:
     topic, server = "java-admin", ("--bootstrap-server", broker.bootstrap)
     create_topic(broker.bootstrap, topic, 2)
     produce(broker.bootstrap, topic, 0, [value(number) for number in range(50)])

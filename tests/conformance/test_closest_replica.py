@@ -1,4 +1,4 @@
-"""KIP-392 on the real network: consumers that tell their rack read from the replica there, whoever leads it."""
+"""KIP-392 on the real network: consumers with a rack read from the replica in that rack, whichever broker leads."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ SENT = [b"%d" % number for number in range(1_000)]
 
 
 class Racks(ReplicatedCluster):
-    """1 and 3 are ours, in racks a and c; 2 is Kafka's, in rack b."""
+    """Brokers 1 and 3 are Tailrace, in racks a and c; 2 is Kafka, in rack b."""
 
     def __init__(self, brokers: dict[int, Node], metrics: dict[int, int]) -> None:
         super().__init__(brokers)
         self._metrics = metrics
 
     def bytes_read(self, broker_id: int, topic: str) -> float:
-        """What consumers have got of a topic from a broker of ours."""
+        """Return the bytes that consumers have fetched of a topic from a Tailrace broker."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics[broker_id]}/metrics") as page:
             lines = page.read().decode().splitlines()
         name = f'kafka_server_brokertopicmetrics_bytesout_total{{topic="{topic}"}}'
@@ -74,7 +74,7 @@ def cluster(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) 
 
 
 class Reader:
-    """librdkafka with a rack; who it reads from is in its statistics."""
+    """A librdkafka consumer with a rack. Its statistics name the broker that it reads from."""
 
     def __init__(self, cluster: ReplicatedCluster, topic: str, rack: str) -> None:
         self._topic = topic
@@ -96,7 +96,7 @@ class Reader:
 
     def _note(self, text: str) -> None:
         found: dict[str, Any] = json.loads(text)["topics"].get(self._topic, {}).get("partitions", {}).get("0", {})
-        if found.get("fetch_state") == "active" and found["broker"] != -1:  # -1 until it knows the leader
+        if found.get("fetch_state") == "active" and found["broker"] != -1:  # -1 until the client knows the leader
             self.reads_from = found["broker"]
             self.read_from.add(self.reads_from)
 
@@ -117,7 +117,7 @@ class Reader:
             self.poll()
             return self.reads_from == broker_id
 
-        eventually(is_there, f"it reads from {broker_id}")
+        eventually(is_there, f"the client reads from {broker_id}")
 
     def close(self) -> None:
         self._consumer.close()
@@ -163,7 +163,7 @@ def test_the_java_consumer_reads_from_the_replica_in_its_rack(
 
 
 @pytest.mark.parametrize("rack", ["a", "none", ""])
-def test_the_leader_serves_its_own_rack_and_those_without_a_replica(cluster: Racks, rack: str) -> None:
+def test_the_leader_serves_consumers_of_its_own_rack_and_of_racks_without_a_replica(cluster: Racks, rack: str) -> None:
     topic = f"at-the-leader-{rack}"
     cluster.create(topic, [[1, 3, 2]])
     produce(cluster.bootstrap, topic, 0, SENT)
@@ -177,8 +177,10 @@ def test_the_leader_serves_its_own_rack_and_those_without_a_replica(cluster: Rac
 
 
 @pytest.mark.parametrize("leader", [1, 3])
-def test_a_reader_at_a_follower_gets_a_record_at_once(cluster: Racks, leader: int) -> None:
-    """A leader of ours does not let its followers wait for the high watermark until their fetch is over (5 s here)."""
+def test_a_consumer_at_a_follower_gets_a_record_at_once(cluster: Racks, leader: int) -> None:
+    """Our leader completes a waiting follower fetch when the high watermark moves, not only after its wait time (5 s
+    here).
+    """
     for closest in {1, 2, 3} - {leader}:
         topic = f"soon-at-{closest}-of-{leader}"
         cluster.create(topic, [[leader, closest]])
@@ -199,7 +201,7 @@ def test_a_reader_at_a_follower_gets_a_record_at_once(cluster: Racks, leader: in
 
 
 @pytest.mark.parametrize(("leader", "closest"), [(1, 3), (2, 3), (3, 2)])
-def test_a_reader_goes_to_the_leader_when_its_replica_dies(cluster: Racks, leader: int, closest: int) -> None:
+def test_a_consumer_moves_to_the_leader_when_its_replica_dies(cluster: Racks, leader: int, closest: int) -> None:
     topic = f"dies-at-{closest}-of-{leader}"
     cluster.create(topic, [[leader, closest]])
     produce(cluster.bootstrap, topic, 0, SENT)
@@ -247,8 +249,8 @@ def list_at(cluster: Racks, broker_id: int, topic: str, timestamp: int, epoch: i
     return ErrorCode(answer.error_code).name
 
 
-def test_a_follower_answers_consumers_as_kafkas_does(cluster: Racks) -> None:
-    """Broker 1 is ours and follows 2, which is Kafka's, and the other way round."""
+def test_a_follower_answers_consumers_as_in_kafka(cluster: Racks) -> None:
+    """Broker 1 (Tailrace) follows 2 (Kafka), and the other way round."""
     told: dict[int, list[Any]] = {}
     for leader, follower in ((1, 2), (2, 1)):
         topic = f"followed-by-{follower}"
@@ -257,7 +259,7 @@ def test_a_follower_answers_consumers_as_kafkas_does(cluster: Racks) -> None:
         end = len(SENT[:10])
         eventually(
             lambda topic=topic, follower=follower, end=end: fetch_at(cluster, follower, topic, 12, 0, -1)[1] == end,
-            "the high watermark is known to the follower",
+            "the follower knows the high watermark",
         )
         answers: list[Any] = [
             fetch_at(cluster, follower, topic, version, offset, epoch)

@@ -1,4 +1,4 @@
-"""Kafka's tools at three brokers of ours and at three of Apache Kafka: they say the same, and nothing is odd."""
+"""Kafka's tools with three Tailrace brokers and with three Kafka brokers print the same."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REASSIGN = f"{TOOLS}.reassign.ReassignPartitionsCommand"
 ELECTION = f"{TOOLS}.LeaderElectionCommand"
 CLUSTER = f"{TOOLS}.ClusterTool"
 QUORUM = f"{TOOLS}.MetadataQuorumCommand"
-# What only a broker with security has; ours may have it or not.
+# Configs that only a secured broker has; Tailrace may have them or not.
 SECURITY = {
     "DescribeAcls", "DescribeDelegationToken", "DescribeUserScramCredentials", "SaslAuthenticate", "SaslHandshake",
 }  # fmt: skip
@@ -49,7 +49,9 @@ def create(twins: ClusterTwins, topic: str, placement: str, *config: str) -> Non
 
 
 def described(text: str) -> list[dict[str, Any]]:
-    """What --describe says of each partition; the in-sync replicas in any order: it depends on who came back when."""
+    """Return the --describe output of each partition, with the ISR sorted: its order depends on which broker came back
+    first.
+    """
     found = []
     for line in text.splitlines():
         if "Partition:" in line:
@@ -70,12 +72,12 @@ def moves(path: Path, topic: str, *replicas: list[int]) -> str:
 
 
 def status(cluster: Cluster, topic: str) -> Any:
-    """What `tailrace cluster status` says of a topic's first partition."""
+    """Return the `tailrace cluster status` output of a topic's first partition."""
     told = tailrace("cluster", "status", "--all", "--json", "--bootstrap", cluster.bootstrap).json
     return next(one for one in told["partitions"] if (one["topic"], one["partition"]) == (topic, 0))
 
 
-def test_topics_are_described_alike(twins: ClusterTwins, topic: str) -> None:
+def test_topics_are_described_the_same(twins: ClusterTwins, topic: str) -> None:
     create(twins, topic, "1:2:3,2:3:1,3:1:2", "min.insync.replicas=2")
     said = twins.same(TOPICS, "--describe", "--topic", topic)
     assert len(said) == 4
@@ -84,7 +86,7 @@ def test_topics_are_described_alike(twins: ClusterTwins, topic: str) -> None:
     twins.both_do(TOPICS, "--delete", "--topic", topic)
 
 
-def test_offsets_records_and_directories(twins: ClusterTwins, topic: str, tmp_path: Path) -> None:
+def test_offsets_deleted_records_and_directories_are_the_same(twins: ClusterTwins, topic: str, tmp_path: Path) -> None:
     create(twins, topic, "1:2:3,2:3:1,3:1:2")
     for partition in range(3):
         twins.produce(topic, partition, [b"x" * 100] * (10 + partition))
@@ -122,7 +124,7 @@ def test_a_reassignment_is_generated_executed_and_verified(twins: ClusterTwins, 
         twins.produce(topic, partition, [b"x" * 1000] * 50)
     topics = tmp_path / "topics.json"
     topics.write_text(json.dumps({"version": 1, "topics": [{"topic": topic}]}))
-    # Where the proposal begins is chosen at random.
+    # The start of the proposal is random.
     generated = twins.both_do(
         REASSIGN, "--generate", "--topics-to-move-json-file", str(topics), "--broker-list", "1,2,3",
         view=lambda text: text.split("Proposed")[0],
@@ -142,7 +144,7 @@ def test_a_reassignment_is_generated_executed_and_verified(twins: ClusterTwins, 
 
 def test_a_reassignment_is_throttled_and_cancelled(twins: ClusterTwins, topic: str, tmp_path: Path) -> None:
     create(twins, topic, "1:2")
-    # At least a megabyte is fetched before anyone counts, and then one in eleven seconds.
+    # At least a megabyte is fetched before the throttle has an effect, and then one in eleven seconds.
     for _ in range(4):
         twins.produce(topic, 0, [b"x" * 100_000] * 50)
     there = moves(tmp_path / "there.json", topic, [2, 3])
@@ -175,10 +177,11 @@ def test_a_reassignment_is_throttled_and_cancelled(twins: ClusterTwins, topic: s
     assert any("throttle" in line for line in twins.same(REASSIGN, "--verify", "--reassignment-json-file", there))
 
 
-def test_leaders_are_elected(twins: ClusterTwins, topic: str) -> None:
-    """The preferred one after a broker was away, and one that is not in sync where that is asked for."""
+def test_preferred_and_unclean_elections_succeed(twins: ClusterTwins, topic: str) -> None:
+    """A preferred leader after its broker was away, and an unclean leader on request."""
     create(twins, topic, "1:2:3,2:3:1", "min.insync.replicas=2")
-    create(twins, f"{topic}-two", "1:2", "min.insync.replicas=1")  # with 2 the second would stay eligible (KIP-966)
+    # with min.insync.replicas=2 the second would stay eligible (KIP-966)
+    create(twins, f"{topic}-two", "1:2", "min.insync.replicas=1")
     about = ("--describe", "--topic", topic)
     twins.stop(1)
     found = twins.same(TOPICS, *about, view=described)
@@ -216,7 +219,7 @@ def test_leaders_are_elected(twins: ClusterTwins, topic: str) -> None:
     assert twins.same(TOPICS, "--describe", "--under-replicated-partitions") == []
 
 
-def test_the_quorum_and_its_observers(twins: ClusterTwins) -> None:
+def test_the_quorum_and_its_observers_are_described_the_same(twins: ClusterTwins) -> None:
     status = twins.same(QUORUM, "describe", "--status", view=without_numbers)
     assert any(line.startswith("CurrentObservers:") for line in status)
     roles = twins.same(
@@ -230,7 +233,7 @@ def test_the_quorum_and_its_observers(twins: ClusterTwins) -> None:
         assert max(lags) < 10, text
 
 
-def test_features_and_versions(twins: ClusterTwins) -> None:
+def test_features_and_api_versions_are_the_same(twins: ClusterTwins) -> None:
     features = twins.same(f"{TOOLS}.FeatureCommand", "describe", view=without_numbers)
     assert any(line.startswith("Feature: metadata.version") for line in features)
 
@@ -244,12 +247,12 @@ def test_features_and_versions(twins: ClusterTwins) -> None:
 
 
 def versions(text: str) -> dict[str, dict[str, str]]:
-    """The version of each API that a client would speak with each broker."""
+    """Return the version of each API that a client would use with each broker."""
     brokers = re.split(r"^(?=127)", text, flags=re.MULTILINE)[1:]
     return {one.splitlines()[0]: dict(re.findall(r"(\w+)\(\d+\): .*?\[usable: (\d+)\]", one)) for one in brokers}
 
 
-def test_configs_of_each_broker_and_of_all(twins: ClusterTwins) -> None:
+def test_configs_of_each_broker_and_of_all_are_the_same(twins: ClusterTwins) -> None:
     one, every = (("--entity-type", "brokers", *which) for which in (("--entity-name", "2"), ("--entity-default",)))
     for about, setting in ((one, "message.max.bytes=2000000"), (every, "log.retention.ms=86400000")):
         twins.both_do(CONFIGS, "--alter", *about, "--add-config", setting)
@@ -259,7 +262,7 @@ def test_configs_of_each_broker_and_of_all(twins: ClusterTwins) -> None:
     twins.same(CONFIGS, "--describe", "--entity-type", "brokers")
 
 
-def test_the_status_of_both_is_told_alike(twins: ClusterTwins, topic: str) -> None:
+def test_tailrace_cluster_status_prints_the_same_for_both(twins: ClusterTwins, topic: str) -> None:
     create(twins, topic, "1:2:3,2:3:1")
     twins.produce(topic, 0, [b"x"] * 30)
     seen = []
@@ -281,8 +284,10 @@ def test_the_status_of_both_is_told_alike(twins: ClusterTwins, topic: str) -> No
     assert seen[0] == seen[1]
 
 
-def test_replicas_are_the_same(twins: ClusterTwins, kafka: KafkaInstallation, topic: str) -> None:
-    """Kafka's own verification fetches from each replica and compares: no lag, no difference."""
+def test_kafkas_replica_verification_finds_no_difference(
+    twins: ClusterTwins, kafka: KafkaInstallation, topic: str
+) -> None:
+    """Kafka's own verification tool fetches from each replica and compares."""
     create(twins, topic, "1:2:3,3:2:1")
     for partition in range(2):
         twins.produce(topic, partition, [b"%d" % n for n in range(500)])
@@ -309,8 +314,8 @@ def test_replicas_are_the_same(twins: ClusterTwins, kafka: KafkaInstallation, to
             running.stdout.close()
 
 
-def test_a_broker_that_is_gone_is_unregistered(twins: ClusterTwins) -> None:
-    """The last test of these: one broker less from here on."""
+def test_a_stopped_broker_is_unregistered(twins: ClusterTwins) -> None:
+    """This test must be the last one: it removes a broker."""
     twins.same(CLUSTER, "list-endpoints", view=lambda text: sorted(text.splitlines()))
     twins.same(CLUSTER, "cluster-id")
     twins.stop(3)

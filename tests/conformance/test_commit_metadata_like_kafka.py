@@ -1,4 +1,4 @@
-"""The limit of offset.metadata.max.bytes at a real Kafka and at our broker: the same commits are refused."""
+"""The limit offset.metadata.max.bytes at Apache Kafka and at Tailrace: the same commits are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.kafka_broker import KafkaBroker
 pytestmark = pytest.mark.kafka
 
 
-@pytest.mark.parametrize("limit", [10, 200])  # below and above what the fast path takes
+@pytest.mark.parametrize("limit", [10, 200])  # a limit below and one above the longest metadata sent by default
 def test_offset_commit_above_the_metadata_limit_is_refused(
     kafka_broker: Callable[..., KafkaBroker], limit: int
 ) -> None:

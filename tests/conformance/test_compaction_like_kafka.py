@@ -44,22 +44,23 @@ CONFIGS = {
 }
 
 
-# A batch that is written again has Kafka's bytes where the library does: see docs/decisions/0003-codecs.md.
+# A batch that is written again has Kafka's bytes if the library has the same version: docs/decisions/0003-codecs.md.
 CODECS = [codec for codec in Codec if codec != Codec.ZSTD or zstandard.ZSTD_VERSION[:3] == (1, 5, 6)]
 
 
 class KafkaGaveUp(Exception):
-    """Kafka's cleaner has failed where ours goes on: the two logs are no longer the same."""
+    """Kafka's cleaner has failed where ours continues: the two logs are no longer the same."""
 
 
 class CompactedTwin(TwinLog):
-    """A log that is kept, and compacted, twice."""
+    """A log that is kept and compacted twice, by Kafka and by Tailrace."""
 
     clean_offset: int | None = None
 
     def assert_same_range(self) -> int:
-        """Both find the same dirty range; how many bytes of it can be cleaned."""
-        # Where offsets have a hole at the high watermark, Kafka moves it to the next batch when it looks up its place.
+        """Check that both find the same dirty range, and return how many bytes of it can be cleaned."""
+        # If there is a gap in the offsets at the high watermark, Kafka moves the high watermark to the next batch on
+        # lookup.
         self.ours.advance_high_watermark(self.kafka.state().high_watermark)
         theirs = self.kafka.cleanable_offsets(self.clean_offset)
         ours = find_dirty_range(self.ours, self.clean_offset, self.now_ms)
@@ -95,7 +96,7 @@ class CompactedTwin(TwinLog):
                 io_buffer_size=io_buffer_bytes,
             )
         except OracleError as error:
-            # Several segments with a nearly full index each may call for more entries than one index may have.
+            # Several segments, each with a nearly full index, may need more entries than one index may have.
             if re.search(r"Attempt to append to a full (time )?index", error.message):
                 raise KafkaGaveUp from error
             raise
@@ -134,7 +135,7 @@ class CompactedTwin(TwinLog):
         return ours
 
     def assert_same_sealed_files(self) -> None:
-        """All files but those that Kafka keeps open, and so preallocated: the active segment's indexes."""
+        """Compare all files except those that Kafka keeps open and preallocated: the indexes of the active segment."""
         active = f"{self.ours.segments.active.base_offset:020d}"
         mine, theirs = (
             {
@@ -153,7 +154,7 @@ class CompactedTwin(TwinLog):
 
 
 class CompactingScript(Script):
-    """Appends of all kinds, keys that come again, and a cleaning now and then."""
+    """A script of appends of all kinds, repeated keys, and a cleaning from time to time."""
 
     twin: CompactedTwin
 
@@ -194,7 +195,9 @@ class CompactingScript(Script):
         return builder.build()
 
     def append_with_gap(self) -> None:
-        """As a follower of a compacted leader: offsets with holes, and records without keys, which a leader refuses."""
+        """Append as a follower of a compacted leader: offsets with gaps, and records without keys, which a leader
+        refuses.
+        """
         start = self.twin.ours.log_end_offset + self.random.choice([0, 1, 50, 2**31 - 10])
         self.epoch = max(self.epoch, 0)
         data = self.batch(keyless=True, base_offset=start, leader_epoch=self.epoch)
@@ -255,7 +258,7 @@ def keyed(timestamp: int, *records: tuple[bytes | None, bytes | None], **fields:
     return builder.build()
 
 
-def test_a_range_that_ends_with_nothing_to_keep_leaves_its_last_header(log_oracle: LogOracle, tmp_path: Path) -> None:
+def test_a_range_without_remaining_records_keeps_its_last_batch_header(log_oracle: LogOracle, tmp_path: Path) -> None:
     twin = CompactedTwin(log_oracle, tmp_path, COMPACT)
     twin.append_as_follower(keyed(twin.now_ms, (b"a", b"1"), (b"b", b"1"), leader_epoch=0))
     twin.append_as_follower(keyed(twin.now_ms, (None, b"x"), (None, b"y"), base_offset=2, leader_epoch=0))
@@ -277,7 +280,7 @@ def test_a_batch_larger_than_every_buffer_is_cleaned(log_oracle: LogOracle, tmp_
     assert sum(header.record_count for header in twin.ours.segments.first.headers()) == 32
 
 
-def test_tombstones_and_markers_go_past_their_horizon(log_oracle: LogOracle, tmp_path: Path) -> None:
+def test_tombstones_and_markers_are_removed_after_their_delete_horizon(log_oracle: LogOracle, tmp_path: Path) -> None:
     twin = CompactedTwin(log_oracle, tmp_path, COMPACT)
     for number, key in enumerate([b"a", b"b"]):
         twin.append(
@@ -294,16 +297,19 @@ def test_tombstones_and_markers_go_past_their_horizon(log_oracle: LogOracle, tmp
         twin.clean()
         left.append([header.base_offset for segment in twin.ours.segments for header in segment.headers()])
         twin.advance_clock(30_001)
-    # Offset 4 is the tombstone of key a, which makes 0 go and then goes itself; 1 is the marker that 0 leaves alone.
+    # Offset 4 is the tombstone of key a: it removes offset 0 and is removed later. Offset 1 is the marker of offset 0's
+    # transaction.
     assert left == [[1, 2, 3, 4, 5], [1, 2, 3, 6], [2, 3, 7], [2, 3, 8]]
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
 @pytest.mark.parametrize("magic", [0, 1])
-def test_messages_of_old_formats_become_v2(
+def test_messages_of_old_formats_are_rewritten_as_v2_batches(
     log_oracle: LogOracle, tmp_path: Path, magic: int, codec: oracle_types.Codec
 ) -> None:
-    """In round one all are dirty; then those below offset 12 pass for clean, and tombstones go by the file's date."""
+    """In the first round all are dirty. Later those below offset 12 count as clean, and tombstones expire by the file's
+    date.
+    """
     for timestamp_type in ["CreateTime", "LogAppendTime"] if magic else ["CreateTime"]:
         root = tmp_path / timestamp_type
         write_old_messages(log_oracle, root, magic, codec, timestamp_type)
@@ -323,7 +329,7 @@ def test_messages_of_old_formats_become_v2(
 
 
 def write_old_messages(log_oracle: LogOracle, root: Path, magic: int, codec: Any, timestamp_type: Any) -> None:
-    """Two segments from 0 and 12 with sets of three messages, in both folders."""
+    """Write two segments from 0 and 12 with sets of three messages, in both folders."""
     for base in (0, 12):
         data = b""
         for offset in range(base, base + 12, 3):

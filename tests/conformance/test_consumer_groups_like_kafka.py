@@ -1,5 +1,6 @@
-"""Consumer groups (KIP-848) at a real Kafka and at our broker: the same heartbeats get the same answers and leave the
-same records; and the hash by which a group knows its topics is Kafka's."""
+"""Consumer groups (KIP-848) at Apache Kafka and at Tailrace: the same heartbeats get the same responses and leave the
+same records. The metadata hash of a group is Kafka's.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def kafka(kafka_broker: Callable[..., KafkaBroker], settings: dict[str, str]) ->
 
 
 def in_any_order(records: list[Any]) -> list[Any]:
-    """Shares computed together are written in the order of a hash map."""
+    """Sort the records of shares that were computed together: Kafka writes them in the order of a hash map."""
     told: list[Any] = []
     for name, group in groupby(records, key=lambda record: record[1]):
         together = list(group)
@@ -73,16 +74,16 @@ def play(kafka: KafkaBroker, settings: dict[str, str], seeds: range) -> None:
         twins.close()
 
 
-def test_the_same_heartbeats_get_the_same_answers(kafka: KafkaBroker, settings: dict[str, str]) -> None:
+def test_the_same_heartbeats_get_the_same_responses(kafka: KafkaBroker, settings: dict[str, str]) -> None:
     play(kafka, settings, range(5))
 
 
 @pytest.mark.slow
-def test_many_more_of_them(kafka: KafkaBroker, settings: dict[str, str]) -> None:
+def test_many_more_heartbeats_get_the_same_responses(kafka: KafkaBroker, settings: dict[str, str]) -> None:
     play(kafka, settings, range(100, 150))
 
 
-def test_the_hash_of_topics_is_kafkas(kafka: KafkaBroker, settings: dict[str, str]) -> None:
+def test_the_metadata_hash_of_a_group_is_kafkas(kafka: KafkaBroker, settings: dict[str, str]) -> None:
     twins, _ = make_twins(kafka, settings)
     twins.close()
     with RawClient(kafka.bootstrap) as client:
@@ -93,7 +94,7 @@ def test_the_hash_of_topics_is_kafkas(kafka: KafkaBroker, settings: dict[str, st
             subscribed_topic_names=["orders", "payments", "missing"],
             topic_partitions=[],
         )
-        for _ in range(100):  # until the coordinator, too, has heard of the topics
+        for _ in range(100):  # until the coordinator knows the topics too
             if len(client.ask(joining, 1).assignment.topic_partitions) == 2:
                 break
             sleep(0.1)
@@ -118,7 +119,8 @@ def test_a_topic_created_later_joins_a_pattern_subscription_after_ten_seconds(
     kafka: KafkaBroker, settings: dict[str, str]
 ) -> None:
     twins, _ = make_twins(kafka, settings)
-    partitions: list[list[int]] = [[], []]  # assigned at Kafka and at our broker, after each heartbeat
+    # number of assigned partitions at Kafka and at our broker, after each heartbeat
+    partitions: list[list[int]] = [[], []]
     epochs = [0, 0]
     try:
         for beat in range(32):

@@ -1,5 +1,6 @@
-"""Groups whose coordinator moves between a broker of ours and one of Kafka's, with members attached: nobody has to join
-anew, and whoever reads and commits goes on."""
+"""Groups whose coordinator moves between a Tailrace and a Kafka broker, with active members: no member has to rejoin,
+and reads and commits continue.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.raw_client import RawClient
 from tests.support.replicated_cluster import ReplicatedCluster, brokers_below, eventually
-from tests.support.streams_member import StreamsMember, settle, word_count
+from tests.support.streams_member import StreamsMember, reconcile, word_count
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -35,7 +36,7 @@ OFFSETS = "__consumer_offsets"
 
 @pytest.fixture(scope="module")
 def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
-    """One broker of ours, 1, and one of Apache Kafka, 2. A test leaves them running."""
+    """Start one Tailrace broker (1) and one Apache Kafka broker (2). Tests leave them running."""
     tmp_path = tmp_path_factory.mktemp("mixed")
     with (
         KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
@@ -61,8 +62,8 @@ class Member:
             }
         )
         self.got: list[bytes] = []
-        self.assigned: list[int] = []  # how many partitions, each time
-        self.has = 0  # how many by now
+        self.assigned: list[int] = []  # number of partitions at each assignment
+        self.has = 0  # current number of partitions
         self.committed = 0
         self._consumer.subscribe([topic], on_assign=lambda _, given: self.assigned.append(len(given)))
         self._is_ending = False
@@ -144,7 +145,7 @@ def test_streams_members_stay_while_their_coordinator_moves(mixed: ReplicatedClu
 
     leader = mixed.await_leader(OFFSETS, 0, [1, 2])
     with at(leader) as client:
-        settle(client, members, 4)
+        reconcile(client, members, 4)
     before = [(one.epoch, dict(one.tasks)) for one in members]
     for _ in range(3):
         leader = mixed.await_leader(OFFSETS, 0, [1, 2])

@@ -1,6 +1,6 @@
-"""Delegation tokens: the same requests of several users to Apache Kafka and to us, and logins with the tokens.
+"""Delegation tokens: the same requests of several users to Apache Kafka and to Tailrace, and logins with the tokens.
 
-Tokens are told apart by the names that the play gives them; times are told in minutes from now.
+Tokens are identified by the names that the play gives them; times are minutes from now.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TIMES = frozenset(
 
 
 class Stream:
-    """One connection; `log_in` is left out on plain ones."""
+    """One connection; plain connections skip `log_in`."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -68,7 +68,7 @@ class Stream:
         return response_class(key).decode(answer, version, read_response_header(key, version, answer)[1])
 
     def log_in(self, sasl: Sasl) -> tuple[int, str, int]:
-        """Return the last answer's error code, message and session lifetime."""
+        """Return error code, message and session lifetime of the last response."""
         assert self.ask(m.SaslHandshakeRequest(mechanism=sasl.mechanism), 1).error_code == 0
         exchange = exchange_of(sasl)
         words = next(exchange)
@@ -86,7 +86,7 @@ class Stream:
 
 
 class Side:
-    """A broker of either kind, by its ports, and the tokens that it made."""
+    """A broker of either kind, by its ports, and the tokens that it created."""
 
     def __init__(self, port: int, sasl_port: int) -> None:
         self.port = port
@@ -236,11 +236,13 @@ RIGHTS = [
 
 
 def play(side: Side, wanted: list[Any] | None = None) -> list[Any]:
-    """Return the answers to the play. Kafka learns of a token a little later, so it is asked until it says `wanted`."""
+    """Return the responses to the play. Kafka learns of a token a little later, so a request is repeated until
+    `wanted`.
+    """
     heard: list[Any] = []
     for number, (user, name, version, make) in enumerate(PLAY):
-        # A token that expires now is expired in the next millisecond, and Kafka's controller decides by the tokens that
-        # its own publisher has told it of.
+        # A token that expires now is expired in the next millisecond, and Kafka's controller uses the tokens that its
+        # own publisher has applied.
         time.sleep(0.005 if wanted is None else 0.2)
         deadline = time.monotonic() + (0 if wanted is None or name else 10)
         while True:
@@ -254,7 +256,7 @@ def play(side: Side, wanted: list[Any] | None = None) -> list[Any]:
 
 
 def token_records(data: Path) -> list[str]:
-    """Tokens in the metadata of a data directory that nobody serves, without ids and points in time."""
+    """Return the token records of a data directory that no broker uses now, without ids and times."""
     files = DiskFiles()
     log = MetadataLog(
         files, str(data), read_identity(files, str(data)), controller_endpoints=(Endpoint("C", "h", 1),), now_ms=0
@@ -299,7 +301,7 @@ def test_requests_and_logins_with_tokens_are_answered_like_kafka(
         broker.stop()
         assert token_records(process.data) == token_records(broker.data)
         assert token_records(process.data)
-        # Each goes on with the other's directory: our tokens are good at Kafka.
+        # Each broker continues with the other's directory: our tokens are valid at Kafka.
         _swap(kafka, process, tmp_path, ours)
 
 
@@ -319,7 +321,7 @@ def _logins(side: Side) -> dict[str, Any]:
         code, message, lifetime_ms = stream.log_in(sasl)
         found[label] = code, message, round(lifetime_ms / 60_000)
         if not code:
-            # A login by token may not ask for tokens, and is the owner's.
+            # A login by token may not create or renew tokens, and has the owner's principal.
             refused = [side.plain(stream.ask(make(side), 2), 2) for make in (create(), renew("first"), expire("first"))]
             refused.append(side.plain(stream.ask(describe(all_owners=True)(side), 2), 2))
             found[label] += (refused, stream.ask(m.MetadataRequest(topics=[]), 9) is not None)
@@ -328,7 +330,7 @@ def _logins(side: Side) -> dict[str, Any]:
 
 
 def _await_login(side: Side, name: str) -> None:
-    """Log in with a token, once the broker has heard of it."""
+    """Log in with a token, once the broker knows it."""
     deadline = time.monotonic() + 20
     while True:
         stream = Stream(side.sasl_port)
@@ -356,7 +358,7 @@ def _swap(kafka: KafkaInstallation, process: TailraceProcess, path: Path, ours: 
         assert found - {"brief"} == {"first", "second", "third", "own", "empty"}
 
 
-def test_java_tools_make_and_use_a_token(log_oracle: LogOracle, tmp_path: Path) -> None:
+def test_java_tools_create_and_use_a_token(log_oracle: LogOracle, tmp_path: Path) -> None:
     side = Side(free_port(), free_port())
     options = [part for key, text in side.settings(SECRET).items() for part in ("-o", f"{key}={text}")]
     address = f"127.0.0.1:{side.sasl_port}"
@@ -383,7 +385,7 @@ def test_java_tools_make_and_use_a_token(log_oracle: LogOracle, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_below_kafkas_controllers_tokens_are_made_there_and_good_at_our_brokers(
+def test_in_a_cluster_kafkas_controllers_create_tokens_that_our_brokers_accept(
     kafka: KafkaInstallation, tmp_path: Path
 ) -> None:
     side = Side(free_port(), free_port())

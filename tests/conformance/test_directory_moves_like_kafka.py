@@ -1,6 +1,7 @@
-"""Moving a partition between log directories: the same orders to Kafka and to us, the same answers, files and bytes.
+"""Moving a partition between log directories: the same requests to Kafka and to Tailrace, with the same responses and
+files.
 
-Each opens the other's directories in the middle of a move, and brings it to its end.
+Each opens the other's directories in the middle of a move, and completes it.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Side:
         return bytes(answer.records or b"")
 
     def everything(self, topic: str, count: int) -> bytes:
-        """Every record; a fetch gives those of one segment at most."""
+        """Return every record; one fetch returns records of one segment at most."""
         found, offset = b"", 0
         while offset < count:
             records = self.fetch(topic, offset)
@@ -91,7 +92,7 @@ class Side:
         return found
 
     def places(self, topic: str) -> list[tuple[str, int, int, bool]]:
-        """(directory, size, lag, is it the future one) of a topic's partition."""
+        """Return (directory, size, lag, is it the future replica) of a topic's partition."""
         answer = self.wire.ask(m.DescribeLogDirsRequest(topics=None), 4)
         return sorted(
             (Path(one.log_dir).name, partition.partition_size, partition.offset_lag, partition.is_future_key)
@@ -113,11 +114,11 @@ class Side:
     def _until(self, holds: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not holds():
-            assert time.monotonic() < deadline, "it does not come"
+            assert time.monotonic() < deadline, "the condition was not met in time"
             time.sleep(0.05)
 
     def files(self, topic: str) -> dict[str, int | bytes]:
-        """What lies in both directories of a partition: names, sizes of logs, bytes of small files."""
+        """Return the files of a partition in both directories: names, sizes of logs, bytes of small files."""
         found: dict[str, int | bytes] = {}
         for place in ("first", "second"):
             for folder in (self.root / place).glob(f"{topic}-0*"):
@@ -151,7 +152,9 @@ def sides(kafka_broker: Callable[..., KafkaBroker], tmp_path: Path) -> Iterator[
         yield [Side(kafka, tmp_path / "theirs"), Side(ours, tmp_path / "ours")]
 
 
-def test_orders_answers_and_files_are_the_same(sides: list[Side], log_oracle: LogOracle, tmp_path: Path) -> None:
+def test_requests_to_move_get_the_same_responses_and_leave_the_same_files(
+    sides: list[Side], log_oracle: LogOracle, tmp_path: Path
+) -> None:
     answers: list[list[Any]] = []
     for side in sides:
         said: list[Any] = []
@@ -159,7 +162,8 @@ def test_orders_answers_and_files_are_the_same(sides: list[Side], log_oracle: Lo
             said.append(side.order("/nowhere", "orders", version=version))
             said.append(side.order(side.first, "orders", version=version))
         side.create("orders", segment_bytes="1048576", file_delete_delay_ms="60000")
-        said.append([place[0] for place in side.places("orders")])  # where it was ordered before it was there
+        # the directory that was chosen before the topic existed
+        said.append([place[0] for place in side.places("orders")])
         said.append(side.order(side.first, "orders"))
         said.append(side.order(side.second, "orders", partition=7))
         said.append(side.order(side.second, "x" * 249))
@@ -169,7 +173,7 @@ def test_orders_answers_and_files_are_the_same(sides: list[Side], log_oracle: Lo
         said.append(side.order(side.second, "orders", "nowhere"))
         said.append(side.order(side.second, "orders"))
         said.append([place[3] for place in side.places("orders")])
-        said.append(side.order(side.first, "orders"))  # given up
+        said.append(side.order(side.first, "orders"))  # cancel the move
         said.append(side.places("orders"))
         side.limit(None)
         said.append(side.order(side.second, "orders"))
@@ -177,7 +181,7 @@ def test_orders_answers_and_files_are_the_same(sides: list[Side], log_oracle: Lo
         said.append(side.places("orders"))
         side.produce("orders", b"after")
         said.append(side.everything("orders", len(VALUES) + 1))
-        # A given-up copy may be there with more or less in it; the log itself must be the same.
+        # A cancelled copy may have any length; the log itself must be the same.
         said.append({name: known for name, known in side.files("orders").items() if "/orders-0/" in name})
         said.append({name.split("/")[1] for name in side.files("orders")})
         answers.append(said)
@@ -187,7 +191,7 @@ def test_orders_answers_and_files_are_the_same(sides: list[Side], log_oracle: Lo
 
 
 def _move_by_tool(sides: list[Side], log_oracle: LogOracle, tmp_path: Path) -> None:
-    """`kafka-reassign-partitions` with log directories, back to the first one."""
+    """Run `kafka-reassign-partitions` with log directories, back to the first one."""
     said = []
     for number, side in enumerate(sides):
         plan = tmp_path / f"plan-{number}.json"
@@ -208,7 +212,7 @@ def _move_by_tool(sides: list[Side], log_oracle: LogOracle, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("is_clean", [pytest.param(True, marks=pytest.mark.slow), False])
-def test_a_move_that_kafka_began_is_brought_to_its_end_here(
+def test_tailrace_completes_a_move_that_kafka_began(
     kafka_broker: Callable[..., KafkaBroker], tmp_path: Path, is_clean: bool
 ) -> None:
     kafka = kafka_on(kafka_broker, tmp_path)
@@ -235,11 +239,9 @@ def test_a_move_that_kafka_began_is_brought_to_its_end_here(
 
 
 @pytest.mark.slow
-def test_a_move_that_we_began_is_brought_to_its_end_by_kafka(
-    kafka_broker: Callable[..., KafkaBroker], tmp_path: Path
-) -> None:
+def test_kafka_completes_a_move_that_tailrace_began(kafka_broker: Callable[..., KafkaBroker], tmp_path: Path) -> None:
     kafka = kafka_on(kafka_broker, tmp_path)
-    kafka.start()  # so that the directories are Kafka's
+    kafka.start()  # so that Kafka formats the directories
     kafka.stop()
     with ours_on(tmp_path, kafka.port) as broker:
         side = Side(broker, tmp_path)

@@ -1,6 +1,7 @@
-"""A log directory that is full, or taken away, under Kafka and under us: the same calls, the same answers.
+"""A full or removed log directory under Kafka and under Tailrace: the same requests get the same responses.
 
-A full disk is a tmpfs of a few megabytes that one process sees; where it cannot be had, its tests are skipped.
+A full disk is a tmpfs of a few megabytes that one process sees. Its tests are skipped where the system does not permit
+this.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Side:
         return int(self.wire.ask(request, 12).responses[0].partitions[0].error_code)
 
     def others(self, topic: str) -> dict[str, int]:
-        """The error codes of other APIs that need the partition's log."""
+        """Return the error codes of other APIs that need the partition's log."""
         listed = m.ListOffsetsRequest(replica_id=-1)
         listed.topics = [listed.ListOffsetsTopic(name=topic, partitions=[listed.ListOffsetsPartition(timestamp=-1)])]
         deleted = m.DeleteRecordsRequest(timeout_ms=1_000)
@@ -104,11 +105,13 @@ class Side:
     def until(self, holds: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not holds():
-            assert time.monotonic() < deadline, "it does not come"
+            assert time.monotonic() < deadline, "the condition was not met in time"
             time.sleep(0.05)
 
     def story(self, break_it: Callable[[Side], Any]) -> list[Any]:
-        """One topic in the first directory and two in the second, which breaks; what clients are told."""
+        """Create one topic in the first directory and two in the second, break the second, and return the responses to
+        clients.
+        """
         self.create("kept", "first")
         self.create("hit", "second")
         self.create("lost", "second")
@@ -152,7 +155,7 @@ def sides(kafka_broker: Callable[..., KafkaBroker], tmp_path: Path) -> Iterator[
 
 
 def fill(side: Side) -> set[int]:
-    """Produce until the disk is full."""
+    """Produce until the disk is full, and return the error codes."""
     codes = {0}
     for _ in range(200):
         codes.add(side.produce("hit", bytes(100_000)))
@@ -162,13 +165,13 @@ def fill(side: Side) -> set[int]:
 
 
 @needs_small_disk
-def test_a_full_disk(sides: Callable[..., Iterator[Side]]) -> None:
+def test_a_full_disk_gets_the_same_responses(sides: Callable[..., Iterator[Side]]) -> None:
     theirs, ours = (side.story(fill) for side in sides("second"))
     assert ours == theirs
     assert ours[2] == {0, 56}
 
 
-def test_a_directory_that_is_taken_away(sides: Callable[..., Iterator[Side]]) -> None:
+def test_a_removed_directory_gets_the_same_responses(sides: Callable[..., Iterator[Side]]) -> None:
     theirs, ours = (side.story(lambda side: shutil.rmtree(side.root / "second")) for side in sides())
     assert ours == theirs
 

@@ -1,5 +1,6 @@
-"""Who leads and who is in sync, below real controllers, on brokers of ours and of Kafka's: followers that lag, leaders
-that miss records, and what becomes of replicas whose broker was away."""
+"""Leaders and in-sync replicas below real controllers, on Tailrace and Kafka brokers: lagging followers, leaders that
+miss records, and replicas whose broker was away.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-# Long enough for a broker that is stopped to fall out of sync before it counts as dead.
+# Long enough that a stopped broker leaves the ISR before its session expires.
 CONTROLLERS = {"broker.session.timeout.ms": "10000", "unclean.leader.election.interval.ms": "1000"}
 BROKERS = {
     "offsets.topic.replication.factor": "1",
@@ -39,7 +40,7 @@ BROKERS = {
     "log.retention.check.interval.ms": "1000",
 }
 ONE_ACK = {"acks": "1", "enable.idempotence": False}
-KAFKA = {"log.initial.task.delay.ms": "500"}  # how long it waits before it looks for the first time
+KAFKA = {"log.initial.task.delay.ms": "500"}  # how long Kafka waits before its first check
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def brokers(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def trio(brokers: ReplicatedCluster) -> ReplicatedCluster:
-    """Brokers of ours, 1 and 2, and one of Apache Kafka, 3. All run, even after a test that failed with one down."""
+    """Return brokers 1 and 2 (Tailrace) and 3 (Apache Kafka). All run, even after a test that failed with one down."""
     for number, one in brokers.brokers.items():
         if one.process is None:
             brokers.start(number)
@@ -74,9 +75,7 @@ def values(bootstrap: str, topic: str, start: int = 0) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize(("leader", "stopped"), [(1, 2), (1, 3), (3, 1)])
-def test_a_follower_that_stands_still_is_dropped_and_comes_back(
-    trio: ReplicatedCluster, leader: int, stopped: int
-) -> None:
+def test_a_stopped_follower_leaves_the_isr_and_rejoins_it(trio: ReplicatedCluster, leader: int, stopped: int) -> None:
     topic = f"stopped-{leader}-{stopped}"
     other = 6 - leader - stopped
     trio.create(topic, [[leader, other, stopped]], min_insync_replicas="2")
@@ -84,7 +83,8 @@ def test_a_follower_that_stands_still_is_dropped_and_comes_back(
         load.await_more()
         with frozen(trio[stopped]):
             eventually(
-                lambda: sorted(trio_state(trio, leader, topic)[1]) == sorted([leader, other]), "the one is dropped"
+                lambda: sorted(trio_state(trio, leader, topic)[1]) == sorted([leader, other]),
+                "the stopped replica has left the ISR",
             )
             load.await_more()
         trio.await_isr(topic, 0, [1, 2, 3])
@@ -94,19 +94,21 @@ def test_a_follower_that_stands_still_is_dropped_and_comes_back(
 
 
 def trio_state(cluster: ReplicatedCluster, asked: int, topic: str) -> tuple[int, list[int]]:
-    """As one broker tells it, since another may not answer at all."""
+    """Return the state as one broker reports it, because another one may not respond at all."""
     return ReplicatedCluster({asked: cluster[asked]}).state(topic, 0)
 
 
 @pytest.mark.parametrize(("leader", "stopped"), [(1, 3), (3, 1)])
-def test_too_few_in_sync_are_told(trio: ReplicatedCluster, leader: int, stopped: int) -> None:
-    """What was taken while enough were in sync waits for them, or for its time to pass; what comes then is refused."""
+def test_acks_all_times_out_and_is_then_refused_when_too_few_replicas_are_in_sync(
+    trio: ReplicatedCluster, leader: int, stopped: int
+) -> None:
+    """A record that was accepted while enough replicas were in sync waits for them; later records are refused."""
     topic = f"few-{leader}"
     trio.create(topic, [[leader, stopped]], min_insync_replicas="2")
     assert refusal(trio[leader], topic, b"a") is None
     with frozen(trio[stopped]):
         assert refusal(trio[leader], topic, b"b", **{"request.timeout.ms": 2000}) == "REQUEST_TIMED_OUT"
-        eventually(lambda: trio_state(trio, leader, topic)[1] == [leader], "the one is dropped")
+        eventually(lambda: trio_state(trio, leader, topic)[1] == [leader], "the stopped replica has left the ISR")
         assert refusal(trio[leader], topic, b"c") == "NOT_ENOUGH_REPLICAS"
         assert values(trio[leader].bootstrap, topic) == [b"a"]
     trio.await_isr(topic, 0, [leader, stopped])
@@ -116,7 +118,7 @@ def test_too_few_in_sync_are_told(trio: ReplicatedCluster, leader: int, stopped:
 
 
 def refusal(node: Node, topic: str, value: bytes, **settings: Any) -> str | None:
-    """The error that one record with acks=all is answered with."""
+    """Return the error of producing one record with acks=all, or None."""
     answers: list[Any] = []
     producer = Producer({"bootstrap.servers": node.bootstrap, "acks": "all", "retries": 0, **settings})
     producer.produce(topic, value, partition=0, on_delivery=lambda error, _: answers.append(error))
@@ -128,7 +130,7 @@ def refusal(node: Node, topic: str, value: bytes, **settings: Any) -> str | None
 
 
 @pytest.mark.parametrize(("leader", "behind"), [(1, 2), (1, 3), (3, 1)])
-def test_an_unclean_leader_goes_on_from_what_it_has(trio: ReplicatedCluster, leader: int, behind: int) -> None:
+def test_an_unclean_leader_continues_from_its_own_log_end(trio: ReplicatedCluster, leader: int, behind: int) -> None:
     topic = f"unclean-{leader}-{behind}"
     trio.create(topic, [[leader, behind]], unclean_leader_election_enable="true")
     alone = {"batch.num.messages": 1}
@@ -150,14 +152,14 @@ def test_an_unclean_leader_goes_on_from_what_it_has(trio: ReplicatedCluster, lea
     assert values(trio.bootstrap, topic) == kept
     files = [trio[one].data / f"{topic}-0" / "leader-epoch-checkpoint" for one in (leader, behind)]
     eventually(lambda: len({one.read_text() for one in files}) == 1, "the same leader epochs")
-    # The former leader leads again, in another epoch, and has nothing of its own.
+    # The former leader leads again, in a later epoch, and has lost its own records.
     elect(trio, topic, "preferred")
     trio.await_leader(topic, 0, [leader])
     assert values(trio.bootstrap, topic) == kept
 
 
 @pytest.mark.parametrize(("leader", "behind"), [(1, 2), (1, 3), (3, 1)])
-def test_a_consumer_is_told_that_what_it_read_is_gone(trio: ReplicatedCluster, leader: int, behind: int) -> None:
+def test_a_consumer_past_a_truncation_gets_an_error(trio: ReplicatedCluster, leader: int, behind: int) -> None:
     topic = f"gone-{leader}-{behind}"
     trio.create(topic, [[leader, behind]], unclean_leader_election_enable="true")
     alone = {"batch.num.messages": 1}
@@ -194,7 +196,7 @@ def test_a_consumer_is_told_that_what_it_read_is_gone(trio: ReplicatedCluster, l
         trio.await_leader(topic, 0, [behind])
         produce(trio[behind].bootstrap, topic, 0, [b"new-%d" % one for one in range(5)], **alone)
         got.clear()
-        eventually(poll, "the consumer is told")
+        eventually(poll, "the consumer gets the error")
     finally:
         consumer.close()
         trio.start(leader)
@@ -210,7 +212,9 @@ def elect(cluster: ReplicatedCluster, topic: str, kind: str) -> str:
 
 
 @pytest.mark.parametrize(("leader", "behind"), [(1, 2), (3, 1)])
-def test_nobody_leads_uncleanly_unless_someone_says_so(trio: ReplicatedCluster, leader: int, behind: int) -> None:
+def test_no_unclean_leader_is_elected_unless_the_topic_allows_it(
+    trio: ReplicatedCluster, leader: int, behind: int
+) -> None:
     topic = f"refused-{leader}-{behind}"
     trio.create(topic, [[leader, behind]])
     produce(trio.bootstrap, topic, 0, [b"a", b"b"], acks="all")
@@ -221,7 +225,7 @@ def test_nobody_leads_uncleanly_unless_someone_says_so(trio: ReplicatedCluster, 
     trio.start(behind)
     other = ReplicatedCluster({behind: trio[behind]})
     eventually(lambda: other.state(topic, 0)[0] == -1, "nobody leads")
-    time.sleep(3)  # longer than the controller takes to look for partitions without a leader
+    time.sleep(3)  # longer than the controller's interval of looking for partitions without a leader
     assert other.state(topic, 0)[0] == -1
     elect(other, topic, "unclean")
     other.await_leader(topic, 0, [behind])
@@ -235,7 +239,7 @@ def test_nobody_leads_uncleanly_unless_someone_says_so(trio: ReplicatedCluster, 
 
 
 @pytest.mark.parametrize("away", [2, 3])
-def test_a_topic_made_anew_while_a_follower_was_away(trio: ReplicatedCluster, away: int) -> None:
+def test_a_topic_recreated_while_a_follower_was_away_gets_a_new_replica(trio: ReplicatedCluster, away: int) -> None:
     topic = f"anew-{away}"
     admin = AdminClient({"bootstrap.servers": trio[1].bootstrap})
     trio.create(topic, [[1, away]])
@@ -249,7 +253,7 @@ def test_a_topic_made_anew_while_a_follower_was_away(trio: ReplicatedCluster, aw
     trio_without(trio, away).create(topic, [[1, other]])
     produce(rest.bootstrap, topic, 0, [b"new"], acks="all")
     trio.start(away)
-    # Its replica is of a topic that is no more: it is set apart, and has nothing to do with the new one.
+    # The replica belongs to a deleted topic: it becomes a stray, and the new topic does not use it.
     eventually(lambda: any(trio[away].data.glob(f"{topic}-0.*-stray")), "the old replica is a stray")
     assert not (trio[away].data / f"{topic}-0").exists()
     reassign(trio, topic, [1, away])
@@ -275,7 +279,7 @@ def reassign(cluster: ReplicatedCluster, topic: str, replicas: list[int]) -> Non
 
 
 @pytest.mark.parametrize("away", [2, 3])
-def test_partitions_added_while_a_broker_was_away(trio: ReplicatedCluster, away: int) -> None:
+def test_partitions_added_while_a_broker_was_away_are_replicated(trio: ReplicatedCluster, away: int) -> None:
     topic = f"more-{away}"
     trio.create(topic, [[1, away]])
     trio.kill(away)
@@ -284,7 +288,7 @@ def test_partitions_added_while_a_broker_was_away(trio: ReplicatedCluster, away:
     wanted = NewPartitions(topic, 2, replica_assignment=[[1, away]])
     try:
         admin.create_partitions([wanted])[topic].result(PATIENCE_S)
-        eventually(lambda: trio_without(trio, away).state(topic, 1)[0] == 1, "the new partition is led")
+        eventually(lambda: trio_without(trio, away).state(topic, 1)[0] == 1, "the new partition has a leader")
         produce(trio[1].bootstrap, topic, 1, [b"a", b"b"])
     finally:
         trio.start(away)
@@ -293,8 +297,8 @@ def test_partitions_added_while_a_broker_was_away(trio: ReplicatedCluster, away:
 
 
 @pytest.mark.parametrize(("leader", "follower"), [(1, 3), (3, 1), (1, 2)])
-def test_deleted_records_are_gone_at_all_replicas(trio: ReplicatedCluster, leader: int, follower: int) -> None:
-    """The answer is the low watermark: that of the replica that has deleted least."""
+def test_deleted_records_are_deleted_at_all_replicas(trio: ReplicatedCluster, leader: int, follower: int) -> None:
+    """The response has the low watermark: the smallest log start of all replicas."""
     topic = f"deleted-{leader}-{follower}"
     trio.create(topic, [[leader, follower]])
     produce(trio.bootstrap, topic, 0, [b"%d" % one for one in range(20)], acks="all", **{"batch.num.messages": 1})
@@ -311,7 +315,7 @@ def test_deleted_records_are_gone_at_all_replicas(trio: ReplicatedCluster, leade
 
 
 @pytest.mark.parametrize(("leader", "follower"), [(1, 3), (3, 1)])
-def test_retention_moves_the_start_of_all_replicas(trio: ReplicatedCluster, leader: int, follower: int) -> None:
+def test_retention_moves_the_log_start_of_all_replicas(trio: ReplicatedCluster, leader: int, follower: int) -> None:
     topic = f"kept-{leader}"
     trio.create(topic, [[leader, follower]], segment_bytes="1048576", retention_bytes="1048576")
     produce(trio.bootstrap, topic, 0, [os.urandom(100_000) for _ in range(60)], acks="all")
@@ -327,7 +331,7 @@ def test_retention_moves_the_start_of_all_replicas(trio: ReplicatedCluster, lead
     )
 
 
-def test_a_partition_moves_while_its_leader_is_killed(trio: ReplicatedCluster) -> None:
+def test_a_partition_is_reassigned_while_its_leader_is_killed(trio: ReplicatedCluster) -> None:
     topic = "moved"
     trio.create(topic, [[1, 2]], min_insync_replicas="1")
     with SteadyLoad(trio.bootstrap, topic, ONCE, pause_s=0.02) as load:
@@ -338,7 +342,7 @@ def test_a_partition_moves_while_its_leader_is_killed(trio: ReplicatedCluster) -
         load.await_more()
         trio.start(1)
         trio.await_isr(topic, 0, [2, 3])
-        # Deleted if the move ended before the kill, a stray if it ended while 1 was away.
+        # The replica is deleted if the move ended before the kill, and a stray if it ended while broker 1 was away.
         eventually(lambda: not (trio[1].data / f"{topic}-0").exists(), "1 has no replica")
         reassign(trio, topic, [1, 3])
         trio.await_isr(topic, 0, [1, 3])
@@ -347,7 +351,9 @@ def test_a_partition_moves_while_its_leader_is_killed(trio: ReplicatedCluster) -
     trio.await_same(topic, 0, [1, 3])
 
 
-def test_a_controller_and_the_leader_are_killed_together(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_no_acknowledged_record_is_lost_when_controller_and_leader_are_killed_together(
+    kafka: KafkaInstallation, tmp_path: Path
+) -> None:
     settings = {**BROKERS, "replica.lag.time.max.ms": "10000"}
     quick = {"broker.session.timeout.ms": "3000"}
     with (
@@ -383,13 +389,13 @@ def active_controller(cluster: ReplicatedCluster) -> int:
         return int(client.ask(quorum, 0).topics[0].partitions[0].leader_id)
 
 
-# Replicas that may lead though they are not in sync (KIP-966)
+# Eligible leader replicas (KIP-966)
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 
 
 def described(cluster: ReplicatedCluster, topic: str) -> dict[str, str]:
-    """What kafka-topics says of a topic's first partition."""
+    """Return the kafka-topics output about a topic's first partition."""
     told = kafka_installation().tool(TOPICS, *("--bootstrap-server", cluster.bootstrap, "--describe", "--topic", topic))
     line = next(one for one in told.splitlines() if "Partition: 0" in one)
     return {name.strip(): text.strip() for name, _, text in (one.partition(":") for one in line.split("\t"))}
@@ -399,7 +405,7 @@ def described(cluster: ReplicatedCluster, topic: str) -> dict[str, str]:
 def test_an_eligible_replica_leads_after_a_clean_stop(
     trio: ReplicatedCluster, last: int, eligible: int, other: int
 ) -> None:
-    """Those that stopped when too few were in sync already have everything that was committed."""
+    """Replicas that stopped when the ISR was already below min.insync.replicas have all committed records."""
     topic = f"eligible-{last}-{eligible}"
     trio.create(topic, [[last, eligible, other]], min_insync_replicas="2")
     produce(trio.bootstrap, topic, 0, [b"%d" % one for one in range(10)], acks="all")
@@ -427,8 +433,8 @@ def test_an_eligible_replica_leads_after_a_clean_stop(
 
 
 @pytest.mark.parametrize(("last", "killed", "other"), [(3, 1, 2), (1, 2, 3)])
-def test_whoever_was_killed_is_eligible_no_more(trio: ReplicatedCluster, last: int, killed: int, other: int) -> None:
-    """It may have lost what it had; the last known leader leads when it is back, whatever it has lost."""
+def test_a_killed_replica_is_no_longer_eligible(trio: ReplicatedCluster, last: int, killed: int, other: int) -> None:
+    """It may have lost records. The last known leader leads when it is back, whatever it has lost."""
     topic = f"killed-{last}-{killed}"
     trio.create(topic, [[last, killed, other]], min_insync_replicas="2")
     produce(trio.bootstrap, topic, 0, [b"%d" % one for one in range(10)], acks="all")

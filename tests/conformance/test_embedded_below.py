@@ -63,5 +63,5 @@ def test_the_embedded_api_works_in_a_cluster(kafka: KafkaInstallation, tmp_path:
         assert produce(broker.bootstrap, "later", 0, [b"d"]) == [0]
         with urlopen(broker.metrics) as page:
             assert b"kafka_server" in page.read()
-    with pytest.raises(tailrace.embedded.NotRunning):
+    with pytest.raises(tailrace.embedded.broker.NotRunning):
         broker.create_topic("too late")

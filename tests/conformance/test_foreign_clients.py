@@ -1,7 +1,7 @@
-"""Clients in other languages, each telling the same story at a real Kafka and at our broker.
+"""Clients in other languages, each with the same scenario at Apache Kafka and at Tailrace.
 
-A story: make a topic, write to it in every codec the client has, read it back, look up offsets, see and change
-configs, cut the log's beginning, add a partition, delete the topic. `tests/support/clients` has the programs.
+The scenario: create a topic, write with every codec of the client, read the records back, look up offsets, read and
+change configs, delete records, add a partition, delete the topic. `tests/support/clients` has the programs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def record(number: int) -> dict[str, Any]:
 
 
 def told(codecs: int, *, without: set[str] = frozenset()) -> dict[str, Any]:
-    """What a client that wrote in so many codecs has to tell."""
+    """Return the expected output of a client that wrote with so many codecs."""
     count = codecs * PER_CODEC
     records = sorted(map(record, range(count)), key=lambda one: (one["partition"], one["offset"]))
     everything = {
@@ -57,36 +57,36 @@ def tell(program: Program, *arguments: str) -> dict[str, Any]:
     return answer
 
 
-def test_franz_go(bootstrap: str, topic: str) -> None:
+def test_franz_go_runs_the_scenario(bootstrap: str, topic: str) -> None:
     assert tell(go_program("franz"), bootstrap, topic) == told(codecs=5)
 
 
-def test_sarama(bootstrap: str, topic: str) -> None:
-    """It waits for an unknown topic to appear, so it is not asked for one."""
+def test_sarama_runs_the_scenario(bootstrap: str, topic: str) -> None:
+    """Without an unknown topic: sarama waits until it appears."""
     assert tell(go_program("sarama"), bootstrap, topic) == told(codecs=5, without={"unknown topic"})
 
 
 @pytest.mark.parametrize("client", ["franz", "sarama"])
-def test_as_if_the_broker_were_old(bootstrap: str, topic: str, client: str) -> None:
-    """The protocol of 2019, for which no header or message was flexible."""
+def test_franz_go_runs_the_scenario_with_the_protocol_of_2019(bootstrap: str, topic: str, client: str) -> None:
+    """In these versions no header or message is flexible."""
     found = tell(go_program(client), bootstrap, topic, "2.3.0")
     found.pop("unknown topic", None)
     assert found == told(codecs=5, without={"unknown topic"})
 
 
-def test_segmentio_kafka_go(bootstrap: str, topic: str) -> None:
-    """No DeleteRecords in it, and its writer refuses on its own what it takes for too large."""
+def test_segmentio_kafka_go_runs_the_scenario(bootstrap: str, topic: str) -> None:
+    """Without DeleteRecords, which it lacks, and without a large record, which its writer refuses itself."""
     without = {"unknown topic", "too large", "cut", "out of range"}
     assert tell(go_program("segmentio"), bootstrap, topic) == told(codecs=5, without=without)
 
 
-def test_kafkajs(bootstrap: str, topic: str) -> None:
-    """Codecs other than gzip are packages beside it; reading without a group is not part of its public face."""
+def test_kafkajs_runs_the_scenario(bootstrap: str, topic: str) -> None:
+    """Only with gzip: other codecs are separate packages. Reading without a group is not part of its public API."""
     assert tell(node_program("kafkajs.js"), bootstrap, topic) == told(codecs=2, without={"out of range"})
 
 
-@pytest.mark.slow  # it takes a minute to build
-def test_rskafka(bootstrap: str, topic: str) -> None:
+@pytest.mark.slow  # building takes a minute
+def test_rskafka_runs_the_scenario(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic, PARTITIONS, {"retention.ms": "-1"})
     without = {"unknown topic", "config", "config changed", "partitions"}
     assert tell(rust_program("rskafka"), bootstrap, topic) == told(codecs=5, without=without)

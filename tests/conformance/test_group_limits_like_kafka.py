@@ -1,4 +1,4 @@
-"""Settings of groups that a broker's limits exclude, at a real Kafka and at our broker: both bring them within."""
+"""Group settings outside the broker's limits, at Apache Kafka and at Tailrace: both move them within the limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.kafka
 
 SETTINGS = {"offsets.topic.num.partitions": "1"}
 LIMITS = {f"group.{kind}.max.heartbeat.interval.ms": "10000" for kind in ("consumer", "share", "streams")}
-GROUP = 32  # as a resource of configurations
+GROUP = 32  # resource type of a group's configs
 
 _Streams = StreamsGroupHeartbeatRequest
 HEARTBEATS: tuple[Any, ...] = (
@@ -71,7 +71,7 @@ def heartbeat_intervals(client: RawClient) -> list[int]:
     return [answer.heartbeat_interval_ms for answer in answers]
 
 
-def test_kafka_brings_group_settings_within_changed_limits(
+def test_kafka_moves_group_settings_within_changed_limits(
     kafka_broker: Callable[..., KafkaBroker], tmp_path: Path
 ) -> None:
     first = kafka_broker(directory=tmp_path / "kafka", properties=dict(SETTINGS))
@@ -86,7 +86,7 @@ def test_kafka_brings_group_settings_within_changed_limits(
         assert heartbeat_intervals(client) == [10_000] * 3
 
 
-def test_we_bring_group_settings_within_changed_limits(tmp_path: Path) -> None:
+def test_tailrace_moves_group_settings_within_changed_limits(tmp_path: Path) -> None:
     def options(settings: dict[str, str]) -> list[str]:
         return [part for name, value in settings.items() for part in ("-o", f"{name}={value}")]
 

@@ -1,6 +1,6 @@
 """Consumer groups with real clients: members join, leave, crash and stall.
 
-Every record is read, every partition has one owner at a time, and no commit of a former owner is taken.
+Every record is read, every partition has one owner at a time, and no commit of a former owner is accepted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def fill(broker: TailraceProcess, topic: str, count: int = PER_PARTITION) -> Non
 
 
 def story(broker: TailraceProcess, topic: str, clients: list[str], strategy: str) -> None:
-    """Three members and their fates: one crashes, one stalls longer than its session, one leaves; two more come."""
+    """Run three members: one crashes, one stalls longer than its session, one leaves. Two more join."""
     create_topic(broker.bootstrap, topic, PARTITIONS)
     watch = GroupWatch(broker.bootstrap, f"group of {topic}", topic, strategy=strategy, session_ms=SESSION_MS)
     everything = set(range(PARTITIONS))
@@ -82,34 +82,36 @@ def story(broker: TailraceProcess, topic: str, clients: list[str], strategy: str
         watch.end()
 
 
-def test_members_of_three_clients_in_one_group(broker: TailraceProcess) -> None:
+def test_three_different_clients_share_one_group(broker: TailraceProcess) -> None:
     story(broker, "mixed", ["librdkafka", "kafka-python", "aiokafka"], "range")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", ["librdkafka", "franz-go"])
-def test_cooperative(broker: TailraceProcess, client: str) -> None:
+def test_clients_share_a_group_with_the_cooperative_strategy(broker: TailraceProcess, client: str) -> None:
     story(broker, f"cooperative-{client}", [client] * 3, "cooperative-sticky")
 
 
 @pytest.mark.slow
-def test_franz_go_beside_others(broker: TailraceProcess) -> None:
+def test_franz_go_shares_a_group_with_other_clients(broker: TailraceProcess) -> None:
     story(broker, "mixed-with-franz-go", ["franz-go", "librdkafka", "kafka-python"], "range")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", ["librdkafka", "kafka-python", "aiokafka", "franz-go"])
-def test_members_of_one_client(broker: TailraceProcess, client: str) -> None:
+def test_members_of_one_client_share_a_group(broker: TailraceProcess, client: str) -> None:
     story(broker, f"only-{client}", [client] * 3, "range")
 
 
-def test_members_of_the_consumer_protocol(broker: TailraceProcess) -> None:
+def test_members_share_a_group_of_the_consumer_protocol(broker: TailraceProcess) -> None:
     story(broker, "consumer-protocol", ["librdkafka-consumer"] * 3, "range")
 
 
 @pytest.mark.slow
-def test_a_group_is_rolled_over_to_the_consumer_protocol_and_back(broker: TailraceProcess) -> None:
-    """Member by member, while records come: each is read, and each partition has one owner at a time."""
+def test_a_group_changes_to_the_consumer_protocol_and_back(broker: TailraceProcess) -> None:
+    """One member after the other, while records arrive: each record is read, and each partition has one owner at a
+    time.
+    """
     topic = "rolled-over"
     create_topic(broker.bootstrap, topic, PARTITIONS)
     watch = GroupWatch(broker.bootstrap, "rolled over", topic, strategy="range", session_ms=SESSION_MS)

@@ -1,4 +1,6 @@
-"""Groups at a real Kafka and at our broker: the same requests get the same answers and leave the same records."""
+"""Classic groups at Apache Kafka and at Tailrace: the same requests get the same responses and leave the
+same records.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def kafka(kafka_broker: Callable[..., KafkaBroker]) -> KafkaBroker:
 
 
 def start_with_groups(kafka_broker: Callable[..., KafkaBroker], settings: Mapping[str, str]) -> KafkaBroker:
-    """A Kafka whose group coordinator is ready."""
+    """Start a Kafka and wait until its group coordinator is ready."""
     broker = kafka_broker(properties=dict(settings))
     broker.start()
     with RawClient(broker.bootstrap) as client:
@@ -82,10 +84,10 @@ def play(kafka: KafkaBroker, seeds: range) -> None:
         twins.close()
 
 
-def test_the_same_requests_get_the_same_answers_and_leave_the_same_records(kafka: KafkaBroker) -> None:
+def test_the_same_group_requests_get_the_same_responses_and_leave_the_same_records(kafka: KafkaBroker) -> None:
     play(kafka, range(2))
 
 
 @pytest.mark.slow
-def test_many_more_of_them(kafka: KafkaBroker) -> None:
+def test_many_more_group_requests_get_the_same_responses(kafka: KafkaBroker) -> None:
     play(kafka, range(100, 140))

@@ -1,4 +1,4 @@
-"""Apache Kafka and Tailrace take turns on one directory, while members of a group read on and hardly notice."""
+"""Apache Kafka and Tailrace take turns on one directory, while members of a group continue to read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def place(tmp_path: Path, kafka_broker: Callable[..., KafkaBroker]) -> Iterator[
 
 
 def ask(client: RawClient, request: Any, version: int) -> Any:
-    """Until the coordinator has loaded what there is."""
+    """Repeat a request until the coordinator has loaded its state."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         answer = client.ask(request, version)
@@ -52,7 +52,7 @@ def ask(client: RawClient, request: Any, version: int) -> Any:
 
 
 def facts(place: Place) -> dict[str, Any]:
-    """What there is to know of groups."""
+    """Return all facts about the groups."""
     with RawClient(place.bootstrap) as client:
         ask(client, FindCoordinatorRequest(key="readers"), 3)
         listed = ask(client, ListGroupsRequest(), 5)
@@ -77,7 +77,9 @@ def facts(place: Place) -> dict[str, Any]:
 
 
 def check(place: Place, before: dict[str, Any]) -> None:
-    """The same as before, once all partitions are loaded: Kafka does not list what it has not loaded."""
+    """Check that the facts are unchanged once all partitions are loaded: Kafka does not list groups that it has not
+    loaded.
+    """
     deadline = time.monotonic() + PATIENCE_S
     while (found := facts(place)) != before and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -85,7 +87,7 @@ def check(place: Place, before: dict[str, Any]) -> None:
 
 
 def commit_by_hand(place: Place, group: str, offset: int) -> None:
-    """As somebody who reads without being a member."""
+    """Commit an offset without being a member."""
     part = OffsetCommitRequest.OffsetCommitRequestPartition(
         partition_index=1, committed_offset=offset, committed_metadata=f"note {offset}"
     )
@@ -97,7 +99,7 @@ def commit_by_hand(place: Place, group: str, offset: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_group_reads_on_while_the_brokers_change(place: Place) -> None:
+def test_a_group_continues_to_read_when_the_broker_is_replaced(place: Place) -> None:
     place.ours.start()
     create_topic(place.bootstrap, "read", PARTITIONS)
     watch = GroupWatch(place.bootstrap, "readers", "read", session_ms=45_000)
@@ -134,7 +136,7 @@ def test_a_group_reads_on_while_the_brokers_change(place: Place) -> None:
         place.kafkas.start()
         check(place, before)
         turn(3)
-        assert len(watch.read()) == len(expected), "something was read twice"
+        assert len(watch.read()) == len(expected), "a record was read twice"
         assert [len(member.of("assigned")) for member in watch.members][1] == 1, "the group has rebalanced"
         assert not any(member.of("refused") for member in watch.members)
         for member in watch.members:

@@ -1,4 +1,4 @@
-"""kafka-consumer-groups and the console consumer at a real Kafka and at our broker: they print the same."""
+"""kafka-consumer-groups and the console consumer print the same at Apache Kafka and at Tailrace."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pair(log_oracle: LogOracle, kafka: KafkaInstallation, tmp_path_factory: pyte
 
 
 def plain(text: str) -> str:
-    """Without what is different by nature: member ids, and how wide they make a column."""
+    """Return the text without member ids and without the column widths that depend on them."""
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID", text)
     return re.sub(r" +", " ", text)
 
@@ -48,7 +48,7 @@ def same(pair: Pair, *arguments: str) -> str:
     return ours.text
 
 
-def test_offsets_of_a_group_without_members(pair: Pair, topic: str) -> None:
+def test_offsets_of_a_group_without_members_are_printed_the_same(pair: Pair, topic: str) -> None:
     group = ("--group", f"group of {topic}")
     pair.same(TOPICS, "--create", "--topic", topic, "--partitions", "2")
     for partition in (0, 1):
@@ -75,7 +75,7 @@ def test_offsets_of_a_group_without_members(pair: Pair, topic: str) -> None:
     same(pair, "--describe", "--group", "nobody")
 
 
-def test_a_group_with_members(pair: Pair, topic: str) -> None:
+def test_a_group_with_members_is_described_the_same(pair: Pair, topic: str) -> None:
     pair.same(TOPICS, "--create", "--topic", topic, "--partitions", "2")
     name = f"group of {topic}"
     watches = [GroupWatch(broker.bootstrap, name, topic, session_ms=30_000) for broker in (pair.ours, pair.kafka)]
@@ -102,7 +102,7 @@ def test_a_group_with_members(pair: Pair, topic: str) -> None:
             watch.end()
 
 
-def test_the_console_consumer_goes_on_where_its_group_was(pair: Pair, topic: str) -> None:
+def test_the_console_consumer_resumes_at_the_committed_offsets_of_its_group(pair: Pair, topic: str) -> None:
     pair.same(TOPICS, "--create", "--topic", topic)
     pair.produce(topic, 0, VALUES)
     read = ("--topic", topic, "--group", topic, "--timeout-ms", "20000")

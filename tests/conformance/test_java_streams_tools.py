@@ -1,4 +1,6 @@
-"""kafka-streams-groups at a real Kafka and at our broker: it prints the same; and `tailrace groups` tells of both."""
+"""kafka-streams-groups prints the same at Apache Kafka and at Tailrace, and `tailrace groups` shows the
+groups of both.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.log_oracle import LogOracle
 from tests.support.raw_client import RawClient
-from tests.support.streams_member import StreamsMember, settle, word_count
+from tests.support.streams_member import StreamsMember, reconcile, word_count
 from tests.support.tailrace_process import TailraceProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -41,14 +43,14 @@ def pair(log_oracle: LogOracle, kafka: KafkaInstallation, tmp_path_factory: pyte
 
 
 def same(pair: Pair, *arguments: str) -> str:
-    """What both print; in which order members and partitions are told is a matter of hash maps."""
+    """Return the output of both, sorted: the order of members and partitions is that of hash maps."""
     ours, kafka = (pair.run(broker, STREAMS, *arguments) for broker in (pair.ours, pair.kafka))
     assert (ours.status, _plain(ours.text)) == (kafka.status, _plain(kafka.text))
     return ours.text
 
 
 def commit(client: RawClient, member: StreamsMember, topic: str, offset: int) -> None:
-    """Of both partitions, in the member's epoch."""
+    """Commit an offset of both partitions, in the member's epoch."""
     partition = OffsetCommitRequest.OffsetCommitRequestPartition
     request = OffsetCommitRequest(
         group_id=member.group,
@@ -68,7 +70,7 @@ def _plain(text: str) -> list[str]:
     return sorted(re.sub(r" +", " ", line).strip() for line in text.splitlines())
 
 
-def test_an_application_with_members_and_without(pair: Pair, topic: str) -> None:
+def test_an_application_with_and_without_members_is_described_the_same(pair: Pair, topic: str) -> None:
     group = "app"
     pair.same(TOPICS, "--create", "--topic", topic, "--partitions", "2")
     for partition in (0, 1):
@@ -78,11 +80,11 @@ def test_an_application_with_members_and_without(pair: Pair, topic: str) -> None
     for broker in (pair.ours, pair.kafka):
         with RawClient(broker.bootstrap) as client:
             first = StreamsMember(group, "first", word_count(group, topic))
-            settle(client, [first], tasks=4)  # now the topics are there, and epochs are the same at both
+            reconcile(client, [first], tasks=4)  # now the topics exist, and epochs are the same at both
             first.leave(client)
             assert client.ask(DeleteGroupsRequest(groups_names=[group]), 2).results[0].error_code == 0
             members[broker] = [StreamsMember(group, name, word_count(group, topic)) for name in ("m1", "m2")]
-            settle(client, members[broker], tasks=4)
+            reconcile(client, members[broker], tasks=4)
             commit(client, members[broker][0], topic, 3)
     assert group in same(pair, "--list")
     assert "Stable" in same(pair, "--list", "--state")

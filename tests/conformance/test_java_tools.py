@@ -1,7 +1,7 @@
-"""Kafka's command line tools: the same commands at a real Kafka and at our broker print the same.
+"""Kafka's command line tools print the same at Apache Kafka and at Tailrace.
 
-All run inside one JVM. What must differ (ids, directories, ports, epochs of the metadata log) is replaced by words.
-Texts of errors are ours to choose, so of a command that fails only its status and the kind of error count.
+All tools run inside one JVM. Values that must differ (ids, directories, ports, epochs of the metadata log) are replaced
+by words. The text of an error may differ: of a command that fails, only its status and the kind of error are compared.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ METRICS = f"{TOOLS}.ClientMetricsCommand"
 OFFSETS = f"{TOOLS}.GetOffsetShell"
 REASSIGN = f"{TOOLS}.reassign.ReassignPartitionsCommand"
 ELECTION = f"{TOOLS}.LeaderElectionCommand"
-LAG_S = 10  # a broker hears of a change a moment after the controller made it
+LAG_S = 10  # a broker learns of a change a moment after the controller made it
 
 
 class Printed(NamedTuple):
@@ -55,7 +55,7 @@ class Pair:
         self.ours = ours
 
     def same(self, tool: str, *arguments: str) -> str:
-        """Run a tool at both; what both of them printed."""
+        """Run a tool at both, and return the common output."""
         ours = self.run(self.ours, tool, *arguments)
         deadline = time.monotonic() + LAG_S
         kafka = self.run(self.kafka, tool, *arguments)
@@ -66,7 +66,7 @@ class Pair:
         return ours.text
 
     def refused(self, tool: str, *arguments: str) -> None:
-        """Run a tool at both; both of them refuse, for the same reason."""
+        """Run a tool at both, and check that both refuse for the same reason."""
         ours, kafka = (self.run(broker, tool, *arguments) for broker in (self.ours, self.kafka))
         assert ours.status == kafka.status != 0
         assert _first_words(ours.text) == _first_words(kafka.text)
@@ -77,7 +77,7 @@ class Pair:
 
     def run(self, broker: KafkaBroker | TailraceProcess, tool: str, *arguments: str) -> Printed:
         server = ["--bootstrap-server", broker.bootstrap]
-        where = 1 if arguments and tool.endswith("ClusterTool") else 0  # behind its verb
+        where = 1 if arguments and tool.endswith("ClusterTool") else 0  # after its verb
         line = [*arguments[:where], *server, *arguments[where:]]
         status, text = self.oracle.call("tool", **{"class": tool, "arguments": line})
         replaced = str(text).replace(broker.bootstrap, "BOOTSTRAP").replace(str(broker.data), "DATA")
@@ -115,7 +115,7 @@ def pair(
         assert ours.errors == ""
 
 
-def test_topics(pair: Pair, topic: str) -> None:
+def test_kafka_topics_creates_lists_alters_and_deletes(pair: Pair, topic: str) -> None:
     named = ("--topic", topic)
     shape = ("--partitions", "2", "--replication-factor", "1", "--config", "retention.ms=1000000")
     assert f"Created topic {topic}." in pair.same(TOPICS, "--create", *named, *shape)
@@ -137,7 +137,7 @@ def test_topics(pair: Pair, topic: str) -> None:
     pair.same(TOPICS, "--list")
 
 
-def test_a_description_of_a_topic(pair: Pair, topic: str) -> None:
+def test_kafka_topics_describes_a_topic_the_same(pair: Pair, topic: str) -> None:
     pair.same(TOPICS, "--create", "--topic", topic, "--partitions", "2", "--config", "retention.ms=1000000")
     found = []
     for broker in (pair.ours, pair.kafka):
@@ -147,7 +147,7 @@ def test_a_description_of_a_topic(pair: Pair, topic: str) -> None:
     assert "PartitionCount: 2" in found[0]
 
 
-def test_configs_of_topics(pair: Pair, topic: str) -> None:
+def test_kafka_configs_changes_topics_the_same(pair: Pair, topic: str) -> None:
     pair.same(TOPICS, "--create", "--topic", topic)
     about = ("--entity-type", "topics", "--entity-name", topic)
     pair.same(CONFIGS, *about, "--describe", "--all")
@@ -161,7 +161,7 @@ def test_configs_of_topics(pair: Pair, topic: str) -> None:
     pair.same(CONFIGS, *about, "--describe")
 
 
-def test_configs_of_brokers(pair: Pair) -> None:
+def test_kafka_configs_changes_brokers_the_same(pair: Pair) -> None:
     one, every = (("--entity-type", "brokers", *which) for which in (("--entity-name", "1"), ("--entity-default",)))
     pair.same(CONFIGS, *every, "--alter", "--add-config", "log.retention.ms=86400000")
     pair.same(CONFIGS, *one, "--alter", "--add-config", "message.max.bytes=2000000")
@@ -173,7 +173,7 @@ def test_configs_of_brokers(pair: Pair) -> None:
     assert "log.retention.ms" not in pair.same(CONFIGS, *every, "--describe")
 
 
-def test_quotas(pair: Pair) -> None:
+def test_kafka_configs_changes_quotas_the_same(pair: Pair) -> None:
     for about, quota in (
         (("--entity-type", "clients", "--entity-name", "c1"), "producer_byte_rate=1024"),
         (("--entity-type", "clients", "--entity-default"), "consumer_byte_rate=2048"),
@@ -187,8 +187,8 @@ def test_quotas(pair: Pair) -> None:
         pair.same(CONFIGS, *about[:2], "--describe")
 
 
-def test_client_metrics(pair: Pair) -> None:
-    """Subscriptions are kept; as in Kafka without a receiver no client is told of them."""
+def test_kafka_client_metrics_keeps_subscriptions(pair: Pair) -> None:
+    """As in Kafka without a receiver, clients do not learn about them."""
     assert pair.same(METRICS, "--list").strip() == ""
     some = ("--interval", "10000", "--metrics", "org.apache.kafka.producer.,org.apache.kafka.consumer.")
     pair.same(
@@ -208,7 +208,7 @@ def test_client_metrics(pair: Pair) -> None:
     assert pair.same(METRICS, "--list").strip() == ""
 
 
-def test_offsets(pair: Pair, topic: str) -> None:
+def test_kafka_get_offsets_prints_the_same(pair: Pair, topic: str) -> None:
     pair.same(TOPICS, "--create", "--topic", topic, "--partitions", "3")
     pair.produce(topic, 0, [b"x" * 100] * 30)
     pair.produce(topic, 2, [b"x" * 100] * 20)
@@ -220,7 +220,7 @@ def test_offsets(pair: Pair, topic: str) -> None:
     pair.refused(OFFSETS, "--topic", "nowhere")
 
 
-def test_deleting_records(pair: Pair, topic: str, tmp_path: Path) -> None:
+def test_kafka_delete_records_prints_the_same(pair: Pair, topic: str, tmp_path: Path) -> None:
     pair.same(TOPICS, "--create", "--topic", topic, "--partitions", "3")
     for partition in range(3):
         pair.produce(topic, partition, [b"x" * 100] * 30)
@@ -231,7 +231,7 @@ def test_deleting_records(pair: Pair, topic: str, tmp_path: Path) -> None:
     for broker in (pair.ours, pair.kafka):
         arguments = ["--bootstrap-server", broker.bootstrap, "--offset-json-file", str(wanted)]
         _, text = pair.oracle.call("tool", **{"class": f"{TOOLS}.DeleteRecordsCommand", "arguments": arguments})
-        # the third is beyond the end: its error is told in the broker's words
+        # the third offset is beyond the end: the error text is the broker's own
         said.append(sorted(line.partition("Exception: ")[0] for line in str(text).splitlines()))
     assert said[0] == said[1]
     assert f"partition: {topic}-0\tlow_watermark: 10" in said[0]
@@ -239,7 +239,7 @@ def test_deleting_records(pair: Pair, topic: str, tmp_path: Path) -> None:
     pair.same(OFFSETS, "--topic", topic, "--time", "earliest")
 
 
-def test_log_directories(pair: Pair, topic: str) -> None:
+def test_kafka_log_dirs_prints_the_same(pair: Pair, topic: str) -> None:
     pair.same(TOPICS, "--create", "--topic", topic)
     pair.produce(topic, 0, [b"x" * 100] * 30)
     said = pair.same(f"{TOOLS}.LogDirsCommand", "--describe", "--topic-list", topic)
@@ -249,7 +249,7 @@ def test_log_directories(pair: Pair, topic: str) -> None:
     pair.refused(f"{TOOLS}.LogDirsCommand", "--describe", "--broker-list", "7")
 
 
-def test_leader_election(pair: Pair, topic: str, tmp_path: Path) -> None:
+def test_kafka_leader_election_prints_the_same(pair: Pair, topic: str, tmp_path: Path) -> None:
     pair.same(TOPICS, "--create", "--topic", topic)
     one = ("--topic", topic, "--partition", "0")
     wanted = tmp_path / "election.json"
@@ -261,7 +261,7 @@ def test_leader_election(pair: Pair, topic: str, tmp_path: Path) -> None:
     pair.refused(ELECTION, "--election-type", "preferred", "--topic", "nowhere", "--partition", "0")
 
 
-def test_reassignment(pair: Pair, topic: str, tmp_path: Path) -> None:
+def test_kafka_reassign_partitions_prints_the_same(pair: Pair, topic: str, tmp_path: Path) -> None:
     pair.same(TOPICS, "--create", "--topic", topic, "--partitions", "2")
     here, there, topics = (tmp_path / name for name in ("here.json", "there.json", "topics.json"))
     for file, broker in ((here, 1), (there, 2)):
@@ -276,7 +276,7 @@ def test_reassignment(pair: Pair, topic: str, tmp_path: Path) -> None:
     pair.same(REASSIGN, "--cancel", "--reassignment-json-file", str(here))
 
 
-def test_producers_of_a_partition(pair: Pair, topic: str) -> None:
+def test_kafka_transactions_describes_the_producers_of_a_partition_the_same(pair: Pair, topic: str) -> None:
     pair.same(TOPICS, "--create", "--topic", topic)
     pair.produce(topic, 0, [b"x"] * 5)
     asked = ("describe-producers", "--topic", topic, "--partition", "0")
@@ -290,8 +290,8 @@ def test_producers_of_a_partition(pair: Pair, topic: str) -> None:
     assert rows[0] == rows[1]
 
 
-def test_the_verifiable_producer(pair: Pair, kafka: KafkaInstallation, topic: str) -> None:
-    """In a JVM of its own: it flushes when that ends."""
+def test_the_verifiable_producer_writes_all_records(pair: Pair, kafka: KafkaInstallation, topic: str) -> None:
+    """The tool runs in its own JVM, because it flushes when the JVM ends."""
     pair.same(TOPICS, "--create", "--topic", topic)
     arguments = ("--topic", topic, "--max-messages", "5", "--acks", "-1", "--value-prefix", "7")
     said = []
@@ -305,7 +305,7 @@ def test_the_verifiable_producer(pair: Pair, kafka: KafkaInstallation, topic: st
 
 
 def words(pair: Pair, tool: str, *arguments: str) -> list[str]:
-    """What a tool prints at both, without ids and numbers of the metadata log."""
+    """Return the common output of a tool, without ids and numbers of the metadata log."""
     found = []
     for broker in (pair.ours, pair.kafka):
         text = pair.oracle.tool(tool, "--bootstrap-server", broker.bootstrap, *arguments)
@@ -315,7 +315,7 @@ def words(pair: Pair, tool: str, *arguments: str) -> list[str]:
     return found[0]
 
 
-def test_the_quorum(pair: Pair) -> None:
+def test_kafka_metadata_quorum_prints_the_same(pair: Pair) -> None:
     if pair.is_below_a_controller:
         text = pair.run(pair.ours, f"{TOOLS}.MetadataQuorumCommand", "describe", "--status").text
         assert re.search(r"^LeaderId: +3000$", text, re.MULTILINE)
@@ -327,7 +327,7 @@ def test_the_quorum(pair: Pair) -> None:
     assert any(line.startswith("CurrentVoters:") for line in status)
 
 
-def test_features(pair: Pair) -> None:
+def test_kafka_features_prints_the_same(pair: Pair) -> None:
     features = f"{TOOLS}.FeatureCommand"
     described = words(pair, features, "describe")
     assert any(line.startswith("Feature: metadata.version") for line in described)
@@ -337,14 +337,14 @@ def test_features(pair: Pair) -> None:
     pair.refused(features, "upgrade", "--feature", "group.version=9", "--dry-run")
 
 
-def test_the_cluster(pair: Pair) -> None:
+def test_kafka_cluster_prints_the_same(pair: Pair) -> None:
     listed = pair.same(f"{TOOLS}.ClusterTool", "list-endpoints")
     assert "PORT" in listed
     pair.refused(f"{TOOLS}.ClusterTool", "unregister", "--id", "7")
 
 
-def test_api_versions_names_the_keys_that_kafka_names(pair: Pair) -> None:
-    """Latest versions are Kafka's; oldest ones are Kafka's or older."""
+def test_api_versions_lists_the_same_apis_as_kafka(pair: Pair) -> None:
+    """Latest versions are Kafka's; oldest versions are Kafka's or older."""
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     ours, theirs = (
         {one.api_key: one for one in raw_request(broker.port, request, 3).api_keys}  # type: ignore[attr-defined]
@@ -356,8 +356,8 @@ def test_api_versions_names_the_keys_that_kafka_names(pair: Pair) -> None:
     assert {key: one.min_version for key, one in ours.items() if one.min_version > theirs[key].min_version} == {}
 
 
-def test_versions_of_apis(pair: Pair) -> None:
-    """Where Kafka serves an API, we end at the same version; telemetry is offered by neither without a receiver."""
+def test_kafka_broker_api_versions_shows_the_latest_versions_of_kafka(pair: Pair) -> None:
+    """Without a receiver, neither broker offers telemetry."""
     usable = []
     for broker in (pair.ours, pair.kafka):
         text = pair.oracle.tool(f"{TOOLS}.BrokerApiVersionsCommand", "--bootstrap-server", broker.bootstrap)

@@ -1,4 +1,4 @@
-"""A real broker starts on directories that our log wrote, and serves every record as if it had written them itself."""
+"""Apache Kafka starts on directories that our log wrote, and serves every record like its own."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from tests.support.our_workload import KINDS, TOPIC_CONFIGS, Writer
 
 pytestmark = pytest.mark.kafka
 
-# The broker's clock is the real one, and it forgets producers that have been silent for a day.
+# The broker's clock is the real one, and producers that are idle for a day expire.
 NOW_MS = int(time.time() * 1000)
 
-# Kafka's topics have segments of a gigabyte; ours are small, which it cannot tell.
+# Kafka's topics have segments of a gigabyte; ours are smaller, which makes no difference to Kafka.
 OURS = {"internal.segment.bytes": "3000", "index.interval.bytes": "300"}
 KAFKA = {
     "log.index.size.max.bytes": "4096",
@@ -47,7 +47,9 @@ def config_of(topic: str) -> TopicConfig:
 
 
 def open_directories(paths: list[Path]) -> tuple[LogDirectories, list[int]]:
-    """Our log directories, with each log's high watermark at its end; and the broker epochs of the last clean stop."""
+    """Return our log directories, with each log's high watermark at its end, and the broker epochs of the last clean
+    stop.
+    """
     directories, epochs = [], []
     for path in paths:
         directory = LogDirectory(DiskFiles(), str(path), new_id=lambda: "0" * 32)
@@ -69,7 +71,7 @@ def log_of(directories: LogDirectories, topic: str) -> PartitionLog:
 
 
 def create_topics(broker: KafkaBroker, oracle: LogOracle) -> None:
-    """Let Kafka format the directories and create the topics; it writes nothing to them."""
+    """Let Kafka format the directories and create the topics, without records."""
     broker.start()
     with oracle.connect(broker.bootstrap) as client:
         for topic in KINDS:
@@ -83,7 +85,7 @@ def fill(directories: LogDirectories) -> None:
 
 
 def segment_files(paths: list[Path], *, sealed: bool = False) -> list[Path]:
-    """The segments' files of all topics; sealed: without those of the last segment."""
+    """Return the segment files of all topics; with `sealed`, without those of the last segment."""
     found = []
     for folder in (folder for path in paths for folder in path.iterdir() if folder.name[:-2] in KINDS):
         active = max(folder.glob("*.log")).stem
@@ -117,7 +119,7 @@ def our_fields(log: PartitionLog, isolation: Isolation) -> list[tuple[object, ..
 
 
 def assert_consumed(client: KafkaClient, directories: LogDirectories) -> None:
-    """The Java consumer reads of every topic what our log does, at both isolation levels."""
+    """Check that the Java consumer reads the same records as our log, at both isolation levels."""
     for topic in KINDS:
         log = log_of(directories, topic)
         assert client.bounds(topic, 0) == (log.log_start_offset, log.log_end_offset), topic
@@ -138,7 +140,7 @@ def assert_nothing_set_apart(paths: list[Path]) -> None:
     assert [name for name in names if name.endswith((file_names.STRAY_FOLDER, file_names.DELETE_FOLDER))] == []
 
 
-def test_kafka_serves_what_we_wrote_into_two_log_directories_and_goes_on(
+def test_kafka_serves_records_from_our_two_log_directories_and_appends_to_them(
     kafka_broker: Callable[..., KafkaBroker], log_oracle: LogOracle, tmp_path: Path
 ) -> None:
     paths = [tmp_path / "first", tmp_path / "second"]
@@ -178,7 +180,9 @@ def test_kafka_serves_what_we_wrote_into_two_log_directories_and_goes_on(
 
 
 def assert_knows_the_producers(broker: KafkaBroker, log: PartitionLog) -> None:
-    """Kafka goes on where the producers' snapshot left off: a retry is known, a gap refused, the next one taken."""
+    """Check that Kafka uses our producer snapshot: a retry is recognised, a gap is refused, the next sequence is
+    accepted.
+    """
     writer = Writer(log, NOW_MS)
     state = log.producers.producers[1001]
     known = state.batches[-1]
@@ -190,7 +194,7 @@ def assert_knows_the_producers(broker: KafkaBroker, log: PartitionLog) -> None:
     assert broker.produce("idempotent", 0, writer.batch(2, producer_id=1001, sequence=state.last_sequence + 1)) == end
 
 
-def test_after_an_unclean_end_of_ours_kafka_recovers_what_we_recover(
+def test_after_our_unclean_stop_kafka_recovers_the_same_records_as_we_do(
     kafka_broker: Callable[..., KafkaBroker], log_oracle: LogOracle, tmp_path: Path
 ) -> None:
     broker = kafka_broker(properties=KAFKA)
@@ -226,7 +230,7 @@ def test_after_an_unclean_end_of_ours_kafka_recovers_what_we_recover(
 
 
 def tear(data: Path, topic: str, by: int, more: bytes = b"") -> None:
-    """Cut the last bytes of a topic's log, or leave some of a later write behind."""
+    """Cut the last bytes of a topic's log, or append part of a later write."""
     path = max((data / f"{topic}-0").glob("*.log"))
     content = path.read_bytes()
     path.write_bytes(content[: len(content) + by] + more)
@@ -241,7 +245,9 @@ def assert_same_partitions(ours: Path, theirs: Path) -> None:
 
 
 def content_of(folder: Path) -> dict[str, bytes]:
-    """A partition's files; without the epoch that a broker adds at the log's end when it becomes leader again."""
+    """Return a partition's files, without the epoch that a broker adds at the log's end when it becomes
+    leader again.
+    """
     return {
         file.name: file.read_bytes()
         for file in folder.iterdir()

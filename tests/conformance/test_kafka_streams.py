@@ -1,4 +1,4 @@
-"""Kafka Streams, unchanged, against our broker: word count with exactly_once_v2 over killed brokers and instances."""
+"""Kafka Streams, unchanged, with Tailrace: word count with exactly_once_v2 while brokers and instances are killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"]
 SETTINGS = {
     "transaction.state.log.num.partitions": "2",
     "offsets.topic.num.partitions": "2",
-    # Whoever dies is missed soon.
+    # A dead member is removed soon.
     "group.streams.min.session.timeout.ms": "6000",
     "group.streams.session.timeout.ms": "6000",
     "group.streams.min.heartbeat.interval.ms": "1000",
@@ -50,8 +50,8 @@ def prepare(bootstrap: str, directory: Path, protocol: str) -> WordCount:
 @pytest.mark.slow
 @pytest.mark.kafka
 @PROTOCOLS
-def test_word_count_at_a_real_kafka(kafka_broker: Callable[..., KafkaBroker], tmp_path: Path, protocol: str) -> None:
-    """What is asked of us is what Kafka does."""
+def test_word_count_is_exact_at_kafka(kafka_broker: Callable[..., KafkaBroker], tmp_path: Path, protocol: str) -> None:
+    """The expectation is Kafka's own behaviour."""
     broker = kafka_broker(properties=SETTINGS)
     broker.start()
     run_calmly(broker.bootstrap, tmp_path, protocol)
@@ -60,14 +60,14 @@ def test_word_count_at_a_real_kafka(kafka_broker: Callable[..., KafkaBroker], tm
 @pytest.mark.slow
 @pytest.mark.kafka
 @PROTOCOLS
-def test_word_count(tmp_path: Path, protocol: str) -> None:
+def test_word_count_is_exact(tmp_path: Path, protocol: str) -> None:
     with ours(tmp_path) as broker:
         run_calmly(broker.bootstrap, tmp_path, protocol)
     assert broker.errors == ""
 
 
 def run_calmly(bootstrap: str, directory: Path, protocol: str) -> None:
-    """One instance, a second that joins, one that leaves and one that dies."""
+    """Run one instance, a second one that joins, one that leaves and one that dies."""
     application = prepare(bootstrap, directory, protocol)
     random = Random(1)
     expected = Counter(write_lines(bootstrap, "lines", lines(random, 100)))
@@ -87,8 +87,8 @@ def run_calmly(bootstrap: str, directory: Path, protocol: str) -> None:
 @pytest.mark.slow
 @pytest.mark.kafka
 @PROTOCOLS
-def test_word_count_over_kills(tmp_path: Path, protocol: str) -> None:
-    """The broker is killed and started again and again, an instance now and then."""
+def test_word_count_is_exact_when_brokers_and_instances_are_killed(tmp_path: Path, protocol: str) -> None:
+    """The broker is killed and restarted repeatedly, an instance from time to time."""
     random = Random(2)
     with ours(tmp_path) as broker:
         application = prepare(broker.bootstrap, tmp_path, protocol)

@@ -1,4 +1,4 @@
-"""kcat, the tool of librdkafka, at a real Kafka and at our broker."""
+"""kcat, the tool of librdkafka, at Apache Kafka and at Tailrace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CODECS = ("gzip", "snappy", "lz4", "zstd")
 NOWHERE = "nowhere"
 
 
-def test_what_is_written_is_read(bootstrap: str, topic: str) -> None:
+def test_kcat_reads_the_records_that_it_wrote(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic, 2)
     tool, there = kcat(), ("-b", bootstrap, "-t", topic)
     for codec in CODECS:
@@ -27,7 +27,7 @@ def test_what_is_written_is_read(bootstrap: str, topic: str) -> None:
     assert tool("-C", *there, "-p", "0", "-o", "beginning", "-e", "-q") == ""
 
 
-def test_offsets_are_looked_up(bootstrap: str, topic: str) -> None:
+def test_kcat_looks_up_offsets_by_timestamp(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic)
     tool = kcat()
     tool("-P", "-b", bootstrap, "-t", topic, "-p", "0", stdin="\n".join(LINES) + "\n")
@@ -38,7 +38,7 @@ def test_offsets_are_looked_up(bootstrap: str, topic: str) -> None:
         assert tool("-Q", "-b", bootstrap, "-t", f"{topic}:0:{time}") == f"{topic} [0] offset {offset}\n"
 
 
-def test_the_cluster_is_listed(bootstrap: str, topic: str) -> None:
+def test_kcat_lists_the_cluster(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic, 2)
     listed = json.loads(kcat()("-L", "-J", "-b", bootstrap, "-t", topic))
     assert listed["brokers"] == [{"id": 1, "name": bootstrap}]
@@ -48,7 +48,7 @@ def test_the_cluster_is_listed(bootstrap: str, topic: str) -> None:
     assert listed["topics"] == [{"topic": topic, "partitions": partitions}]
 
 
-def test_it_says_why_not(bootstrap: str, topic: str) -> None:
+def test_kcat_prints_the_errors_of_the_broker(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic, config={"max.message.bytes": "1000"})
     tool = kcat()
     unknown = tool.run("-C", "-b", bootstrap, "-t", f"{topic}-{NOWHERE}", "-p", "0", "-e")

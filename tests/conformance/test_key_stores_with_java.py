@@ -1,4 +1,4 @@
-"""Java clients with key stores of their own at a broker of ours that has its key in one, of either type."""
+"""Java clients with key stores, and a Tailrace broker whose key is in a store, of both types."""
 
 from __future__ import annotations
 

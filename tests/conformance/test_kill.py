@@ -1,8 +1,8 @@
-"""`kill -9` under load, again and again: what was acknowledged is there, and nothing is there twice.
+"""`kill -9` under load, repeatedly: acknowledged records are in the log, and no record is there twice.
 
-A producer of librdkafka writes numbered values to two partitions without a pause, over all restarts. It counts what was
-acknowledged, and where. At the end each partition holds every acknowledged value at its offset, the values in order, no
-number twice and none left out. (A value whose delivery failed may be there or not; the producer never gives up.)
+A librdkafka producer writes numbered values to two partitions without a pause, across all restarts, and notes the
+offset of each acknowledged value. At the end each partition holds every acknowledged value at its offset, in order,
+without duplicates or gaps. A value whose delivery failed may be there or not; the producer never gives up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PARTITIONS = 2
 
 
 class Load:
-    """Values 0, 1, 2, … to each partition, from a thread of its own, until `finish`."""
+    """A thread that sends the values 0, 1, 2, … to each partition until `finish`."""
 
     def __init__(self, bootstrap: str) -> None:
         self.acknowledged: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]  # number → offset
@@ -73,7 +73,7 @@ class Load:
         return sum(map(len, self.acknowledged))
 
     def wait_for(self, more: int) -> None:
-        """Until so many more are acknowledged."""
+        """Wait until so many more values are acknowledged."""
         goal, deadline = self.total + more, time.monotonic() + TIMEOUT_S
         while self.total < goal:
             assert not self.failures, self.failures[:3]
@@ -114,10 +114,10 @@ def kill_under_load(data: Path, rounds: int) -> None:
     assert "ERROR" not in broker.errors
 
 
-def test_killed_under_load(tmp_path: Path) -> None:
+def test_no_acknowledged_record_is_lost_or_duplicated_when_the_broker_is_killed(tmp_path: Path) -> None:
     kill_under_load(tmp_path / "data", 5)
 
 
 @pytest.mark.slow
-def test_killed_two_hundred_times(tmp_path: Path) -> None:
+def test_no_acknowledged_record_is_lost_or_duplicated_in_two_hundred_kills(tmp_path: Path) -> None:
     kill_under_load(tmp_path / "data", 200)

@@ -1,4 +1,4 @@
-"""A broker that is killed loses what it leads at once, not when its session is over; real controllers."""
+"""A killed broker loses its leadership at once, not when its session expires; with real controllers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 SESSION_S = 300
 
 
-def test_another_leader_is_chosen_at_once(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_another_leader_is_elected_at_once_after_a_kill(kafka: KafkaInstallation, tmp_path: Path) -> None:
     sessions = {"broker.session.timeout.ms": str(SESSION_S * 1_000)}
     with (
         KafkaControllers(kafka, tmp_path, properties=sessions, is_formatted_here=True) as controllers,

@@ -1,6 +1,6 @@
-"""Mistakes of librdkafka that a run of tests/chaos showed first, each at Apache Kafka and at our broker.
+"""Bugs of librdkafka that a run of tests/chaos found, each at Apache Kafka and at Tailrace.
 
-If one of these tests fails with a newer librdkafka, the mistake is mended there, and tests/chaos need not avoid it.
+If one of these tests fails with a newer librdkafka, the bug is fixed there, and tests/chaos need not avoid it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PATIENCE_S = 30.0
 
 
 class Advertised:
-    """A broker that tells clients to find it at another port."""
+    """A broker that advertises another port."""
 
     def __init__(self, broker: KafkaBroker | TailraceProcess, port: int) -> None:
         self.broker = broker
@@ -49,9 +49,9 @@ def advertised(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Adver
 
 
 class UntimelyAnswers:
-    """Answers to three Produce requests that are in flight together.
+    """Responses to three Produce requests that are in flight together.
 
-    The first was written, but not acknowledged in time. The second is refused, and the third therefore out of order.
+    The first batch was written, but not acknowledged in time. The second is refused, and so the third is out of order.
     """
 
     def __init__(self) -> None:
@@ -84,10 +84,10 @@ class UntimelyAnswers:
 
 
 def test_a_batch_is_written_again_under_a_new_epoch(advertised: Advertised) -> None:
-    """librdkafka takes OUT_OF_ORDER_SEQUENCE_NUMBER for a proof that nothing in flight was written.
+    """librdkafka takes OUT_OF_ORDER_SEQUENCE_NUMBER as proof that no batch in flight was written.
 
-    It bumps its producer epoch and sends every batch in flight again from sequence number 0, also one that timed out. A
-    broker cannot recognise that batch: sequence numbers of a new epoch say nothing about those of the last one.
+    It bumps its producer epoch and sends every batch in flight again from sequence number 0, even one that timed out. A
+    broker cannot recognise that batch: the sequence numbers of two epochs are unrelated.
     """
     answers = UntimelyAnswers()
     errors: list[Any] = []
@@ -118,12 +118,12 @@ def test_a_batch_is_written_again_under_a_new_epoch(advertised: Advertised) -> N
 
 
 class AbsentCoordinator:
-    """Tells clients that groups are coordinated by a node that is not there, as after a broker was killed."""
+    """Names an unreachable node as the group coordinator, as after a broker was killed."""
 
     NODE_ID = 7
 
     def __init__(self) -> None:
-        self._port = free_port()  # nobody listens
+        self._port = free_port()  # no process listens there
         self.was_asked = threading.Event()
 
     def answer(self, exchange: Exchange) -> None:

@@ -1,4 +1,4 @@
-"""The same calls to Kafka's log and to ours: the same answers, the same files."""
+"""The same calls to Kafka's log and to ours give the same results and the same files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run_script(log_oracle: LogOracle, tmp_path: Path, config: str, seed: int, st
 
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("seed", range(3))
-def test_random_calls_give_the_same_answers_and_files(
+def test_random_calls_give_the_same_results_and_files(
     log_oracle: LogOracle, tmp_path: Path, config: str, seed: int
 ) -> None:
     run_script(log_oracle, tmp_path, config, seed, steps=120)
@@ -52,7 +52,7 @@ def test_random_calls_give_the_same_answers_and_files(
 @pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("seed", range(100, 140))
-def test_more_random_calls_give_the_same_answers_and_files(
+def test_more_random_calls_give_the_same_results_and_files(
     log_oracle: LogOracle, tmp_path: Path, config: str, seed: int
 ) -> None:
     run_script(log_oracle, tmp_path, config, seed, steps=400)

@@ -1,4 +1,4 @@
-"""Replica placement and partition changes of many brokers, against Kafka's own classes."""
+"""Replica placement and partition changes of many brokers, compared with Kafka's own classes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ask_kafka(kafka: KafkaInstallation, questions: list[dict[str, Any]]) -> list
 
 
 class JavaRandom:
-    """java.util.Random, as far as nextInt(n) goes."""
+    """The nextInt(n) of java.util.Random."""
 
     def __init__(self, seed: int) -> None:
         self.seed = (seed ^ 0x5DEECE66D) & ((1 << 48) - 1)
@@ -71,7 +71,7 @@ def placements(count: int) -> list[dict[str, Any]]:
     return cases
 
 
-def test_replicas_are_placed_where_kafka_places_them(kafka: KafkaInstallation) -> None:
+def test_replicas_are_placed_on_the_same_brokers_as_in_kafka(kafka: KafkaInstallation) -> None:
     cases = placements(300)
     for case, expected in zip(cases, ask_kafka(kafka, [{"place": one} for one in cases]), strict=True):
         dice = JavaRandom(case["seed"])
@@ -170,7 +170,7 @@ def our_change(case: dict[str, Any]) -> Any:
     return None if record is None else to_dict(record, versions.partition)
 
 
-def test_partitions_change_as_kafka_changes_them(kafka: KafkaInstallation) -> None:
+def test_partition_changes_are_the_same_as_in_kafka(kafka: KafkaInstallation) -> None:
     cases = changes(3000)
     answers = ask_kafka(kafka, [{"change": one} for one in cases])
     assert sum(one is not None for one in answers) > 1000

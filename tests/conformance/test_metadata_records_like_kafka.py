@@ -1,7 +1,7 @@
-"""The same life, and the same records in the metadata log: starts, clean stops, crashes, topics, configs, producer ids.
+"""The same starts, clean stops, crashes, topics, configs and producer ids leave the same records in the metadata log.
 
-Kafka's own log is the measure. What differs by nature is replaced: ids by what they stand for, epochs of brokers by
-which registration they are, ports, times. NoOpRecords, which we do not write, are left out.
+The records are compared with Kafka's own log. Values that must differ are replaced: ids by names, broker epochs by the
+number of the registration, ports and times by words. NoOpRecords, which we do not write, are left out.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ SECOND_LIFE: list[tuple[Message, int]] = [
 
 
 def kafkas_life(broker: KafkaBroker) -> list[list[RecordBatch]]:
-    """Each start, clean stop and crash; the log of every life."""
+    """Run starts, a clean stop and a crash at Kafka, and return the log of each run."""
 
     def live(requests: list[tuple[Message, int]], end: Callable[[], None]) -> None:
         broker.start()
@@ -129,7 +129,7 @@ def by_epoch(data: bytes) -> list[list[RecordBatch]]:
 
 
 class Story:
-    """Records told so that two logs can be compared."""
+    """Records in a form in which two logs can be compared."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
@@ -169,12 +169,14 @@ class Story:
 
 
 def _is_about_cordons(one: Any) -> bool:
-    """Kafka's broker tells it with whichever heartbeat comes first, before or after it is let in."""
+    """Return True for changes of cordoned directories, which Kafka sends with any heartbeat, before or
+    after unfencing.
+    """
     return one[0] == "BrokerRegistrationChangeRecord" and "cordonedLogDirs" in one[2]
 
 
 def _ordered(told: list[Any]) -> Iterator[Any]:
-    """Runs of changes that Kafka makes in the order of a hash table, in ours."""
+    """Yield the records in our order, where Kafka writes changes in the order of a hash table."""
     run: list[Any] = []
     for one in told:
         if _is_about_cordons(one):
@@ -189,9 +191,9 @@ def _ordered(told: list[Any]) -> Iterator[Any]:
 
 
 def from_registration(story: list[Any]) -> list[Any]:
-    """After a crash, without what becomes of partitions before the broker registers again.
+    """Return the records from the registration after a crash on.
 
-    Kafka may find first that the old session has expired, and fence the broker, or that there is a new one.
+    Before it, Kafka may first find that the old session has expired and fence the broker, or first see the new broker.
     """
     names = [one[0] for one in story]
     place = names.index("RegisterBrokerRecord")
@@ -199,7 +201,7 @@ def from_registration(story: list[Any]) -> list[Any]:
     return [one for number, one in enumerate(story) if number >= place or one[0] not in changes]
 
 
-def test_our_metadata_log_tells_what_kafkas_tells(kafka_broker: Callable[..., KafkaBroker]) -> None:
+def test_our_metadata_log_has_the_same_records_as_kafkas(kafka_broker: Callable[..., KafkaBroker]) -> None:
     theirs, ours = kafkas_life(kafka_broker()), our_life()
     assert len(theirs) == len(ours) == 3
     kafka, tailrace = Story(), Story()

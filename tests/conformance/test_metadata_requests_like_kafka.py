@@ -1,6 +1,7 @@
-"""Odd requests to the controller: Kafka's and ours answer the same, field by field, and end up with the same image.
+"""Odd requests to the controllers of Kafka and Tailrace: the responses are the same field by field, and so is the
+image.
 
-Error messages are our own words; whether there is one is compared.
+The text of error messages may differ; only their presence is compared.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ PARTITIONS = [
     grow(more("plain", 7, [[]])),
     grow(more("plain", 7), more("plain", 8), more("one", 2)),
     grow(more("plain", 9), validate_only=True),
-    # Far too many more are left out: Kafka says UNKNOWN_SERVER_ERROR and creates ten thousand of them.
+    # Far too many partitions are left out: Kafka returns UNKNOWN_SERVER_ERROR and creates ten thousand of them.
     grow(),
 ]
 
@@ -289,7 +290,7 @@ FULL_CONFIGS = [
     replace((TOPIC, "many", {"retention.ms": None})),
     replace((TOPIC, "many", {}), validate_only=True),
     replace((TOPIC, "nobody", {"retention.ms": "6"})),
-    # The same resource twice is left out: Kafka fails while it writes the answer, and never gives one.
+    # The same resource twice is left out: Kafka fails while it writes the response, and never sends one.
     replace((BROKER, "1", {"log.retention.ms": "99999999"})),
     replace((BROKER, "1", {})),
     replace((BROKER, "", {})),
@@ -503,7 +504,7 @@ CASES: list[tuple[str, int, list[Message]]] = [
     ("DescribeQuorum", 0, QUORUM),
 ]
 
-# Version by request where it is not the case's own.
+# The version by request, if it is not the case's own.
 VERSIONS = {
     "DescribeClientQuotasRequest": 1,
     "AlterPartitionReassignmentsRequest": 1,
@@ -511,15 +512,15 @@ VERSIONS = {
     "CreateTopicsRequest": 7,
 }
 
-# Where we differ, and why.
+# The differences, with their reasons.
 DIFFERENCES: list[tuple[str, Message, int]] = [
     (
-        "Kafka compares NaN with the limits and finds nothing wrong; a ratio it is not",
+        "Kafka accepts NaN, which is not a ratio, because comparisons with NaN are false",
         create(topic("not-a-number", 1, 1, {"min.cleanable.dirty.ratio": "NaN"})),
         7,
     ),
     (
-        "Kafka takes defaults that contradict each other, and refuses all topic settings from then on",
+        "Kafka accepts contradicting defaults, and refuses all topic settings from then on",
         alter(
             (
                 BROKER,
@@ -535,7 +536,7 @@ DIFFERENCES: list[tuple[str, Message, int]] = [
         1,
     ),
     (
-        "what we do not do is refused, not ignored",
+        "we refuse unsupported settings instead of ignoring them",
         alter((BROKER, "1", [("sasl.kerberos.kinit.cmd", SET, "/usr/local/bin/kinit")])),
         1,
     ),
@@ -552,7 +553,7 @@ class Twin:
         self.differences: list[str] = []
 
     def ask(self, request: Message, version: int) -> bool:
-        """Whether both say the same."""
+        """Send a request to both, and return True if the responses are the same."""
         theirs = raw_request(self.broker.port, request, version)
         ours = self.node.ask(request, version)
         for answer in (theirs, ours):
@@ -570,7 +571,7 @@ class Twin:
 
 
 def essence(image: MetadataImage) -> dict[str, Any]:
-    """An image without ids, incarnations and ports."""
+    """Return an image without ids, incarnations and ports."""
     return {
         "features": dict(image.features),
         "topics": {
@@ -599,7 +600,7 @@ def essence(image: MetadataImage) -> dict[str, Any]:
 
 
 def kafkas_image(data: Path, scratch: Path) -> MetadataImage:
-    """What Kafka's metadata log says, read from a copy."""
+    """Return the image of Kafka's metadata log, read from a copy."""
     folder = "__cluster_metadata-0"
     shutil.copytree(data / folder, scratch / folder, ignore=shutil.ignore_patterns("*.tmp"))
     shutil.copy(data / "meta.properties", scratch)
@@ -610,7 +611,7 @@ def kafkas_image(data: Path, scratch: Path) -> MetadataImage:
 
 
 def assert_described_alike(broker: KafkaBroker, image: MetadataImage) -> None:
-    """DescribeConfigs: values, sources, synonyms, types of every key."""
+    """Check that DescribeConfigs returns the same values, sources, synonyms and types for every key."""
     config = BrokerConfig(broker.properties)
     describe = m.DescribeConfigsRequest
     for kind, name in ((TOPIC, "plain"), (TOPIC, "lags"), (BROKER, "1"), (BROKER, ""), (GROUP, "g"), (METRICS, "m")):
@@ -641,7 +642,7 @@ def assert_described_alike(broker: KafkaBroker, image: MetadataImage) -> None:
         assert ours == theirs, (kind, name)
 
 
-def test_odd_requests_are_answered_as_kafka_answers_them(
+def test_odd_requests_get_the_same_responses_as_at_kafka(
     kafka_broker: Callable[..., KafkaBroker], tmp_path: Path
 ) -> None:
     broker = kafka_broker(properties=SETTINGS)
@@ -657,4 +658,4 @@ def test_odd_requests_are_answered_as_kafka_answers_them(
     assert essence(twin.node.image) == essence(theirs)
     assert_described_alike(broker, theirs)
     for reason, request, version in DIFFERENCES:
-        assert not twin.ask(request, version), f"no difference any more: {reason}"
+        assert not twin.ask(request, version), f"no longer different: {reason}"

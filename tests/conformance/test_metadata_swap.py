@@ -1,4 +1,6 @@
-"""One directory, two programs in turn: we and Apache Kafka go on with what the other left, clean or crashed."""
+"""One directory that Tailrace and Apache Kafka use in turn: each continues with the state of the other, after a clean
+stop or a crash.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,11 @@ NOW_MS = int(time.time() * 1000)  # Kafka's clock is the real one
 
 
 class Ours:
-    """Our node with its logs, as a broker would have them."""
+    """Our node with its logs, as in a broker."""
 
     def __init__(self, broker: KafkaBroker) -> None:
         files = DiskFiles()
-        # Small enough that a snapshot makes the log before it dispensable.
+        # So small that a snapshot makes the log before it unnecessary.
         config = BrokerConfig({**broker.properties, "metadata.max.retention.bytes": "1"})
         self.directory = LogDirectory(files, str(broker.data), new_id=lambda: uuid.uuid4().hex)
         self._config = config
@@ -86,7 +88,7 @@ class Ours:
 
 
 def as_kafka_tells(broker: KafkaBroker, *names: str) -> dict[str, Any]:
-    """Topics with id, leaders and epochs, once Kafka's broker has heard from its controller which ones there are."""
+    """Return topics with id, leaders and epochs, once Kafka's broker has learned them from its controller."""
     for _ in range(100):
         told = _asked(broker)
         leaders = {leader for _, partitions in told.values() for leader, _, _ in partitions.values()}
@@ -132,14 +134,14 @@ def configs_as_we_tell(ours: Ours, topic: str) -> dict[str, tuple[str | None, in
 
 
 def epochs_later(told: dict[str, Any], by: int) -> dict[str, Any]:
-    """The same topics, each partition's leader elected so many times more."""
+    """Return the same topics with so many more leader elections of each partition."""
     return {
         name: (topic_id, {number: (leader, epoch + by, isr) for number, (leader, epoch, isr) in partitions.items()})
         for name, (topic_id, partitions) in told.items()
     }
 
 
-def test_we_and_kafka_go_on_with_what_the_other_left(
+def test_tailrace_and_kafka_continue_with_each_others_metadata(
     kafka_broker: Callable[..., KafkaBroker], kafka: KafkaInstallation
 ) -> None:
     broker = kafka_broker()
@@ -155,7 +157,7 @@ def test_we_and_kafka_go_on_with_what_the_other_left(
     ours.stop()
     assert_kafka_can_read(kafka, broker.data / "__cluster_metadata-0")
 
-    # Kafka goes on after our clean stop. Leaving took one leader epoch, coming back another.
+    # Kafka continues after our clean stop. Leaving took one leader epoch, coming back another.
     broker.start()
     assert as_kafka_tells(broker, "orders", "plain") == epochs_later(told, 2)
     assert configs_as_kafka_tells(broker, "orders") == configs
@@ -171,7 +173,7 @@ def test_we_and_kafka_go_on_with_what_the_other_left(
     configs = configs_as_kafka_tells(broker, "kafkas")
     broker.stop()
 
-    # We go on after Kafka's clean stop.
+    # We continue after Kafka's clean stop.
     ours = Ours(broker)
     assert set(told) == {"orders", "kafkas"}
     assert as_we_tell(ours.image) == epochs_later(told, 2)
@@ -181,7 +183,8 @@ def test_we_and_kafka_go_on_with_what_the_other_left(
     told = as_we_tell(ours.image)
     ours.crash()
 
-    # Kafka goes on after our crash: it waits until our session has expired, and elects uncleanly what it has to.
+    # Kafka continues after our crash: it waits until our session has expired, and elects unclean leaders where
+    # necessary.
     broker._crashed = True
     broker.start()
     assert as_kafka_tells(broker, "orders", "kafkas") == epochs_later(told, 2)
@@ -189,7 +192,7 @@ def test_we_and_kafka_go_on_with_what_the_other_left(
     told = as_kafka_tells(broker, "orders", "kafkas")
     broker.crash()
 
-    # And we after Kafka's.
+    # We continue after Kafka's crash.
     ours = Ours(broker)
     assert as_we_tell(ours.image) == epochs_later(told, 2)
     assert ours.append("orders", 1, b"six") == 5
@@ -197,8 +200,8 @@ def test_we_and_kafka_go_on_with_what_the_other_left(
 
 
 def assert_kafka_can_read(kafka: KafkaInstallation, folder: Path) -> None:
-    """DumpLogSegments decodes our log and our snapshots, and finds in them what we do."""
-    assert (folder / "00000000000000000000.log").exists() is False, "the snapshot made it dispensable"
+    """Check that DumpLogSegments decodes our log and our snapshots, and finds the same records as we do."""
+    assert (folder / "00000000000000000000.log").exists() is False, "the snapshot made it unnecessary"
     for file in [*folder.glob("*.log"), *folder.glob("*.checkpoint")]:
         text = kafka.dump(file, options=("--cluster-metadata-decoder", "--skip-record-metadata", "--deep-iteration"))
         payloads = [json.loads(found) for found in re.findall(r"payload: (\{.*\})$", text, re.MULTILINE)]

@@ -1,4 +1,4 @@
-"""The same requests to Kafka and to us, and then the counters of both: Kafka's over JMX, ours from /metrics."""
+"""The same requests to Kafka and to Tailrace, and then the counters of both: Kafka's over JMX, ours from /metrics."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def batch(records: int, size: int = 20) -> bytes:
 
 
 def load(bootstrap: str) -> None:
-    """Something of everything that is counted."""
+    """Send requests that change every counter."""
     with ClusterClient(bootstrap) as cluster:
         for name, partitions, configs in (
             ("plain", 2, {}),
@@ -73,7 +73,7 @@ def load(bootstrap: str) -> None:
         fetch("plain", 0, 0)
         fetch("plain", 3, 1)
         fetch("plain", 0, 0, max_bytes=100)
-        fetch("plain", 18)  # the end
+        fetch("plain", 18)  # at the log end
         fetch("plain", 10_000)  # out of range
         fetch("small", 0)
         fetch("keyed", 0)
@@ -81,7 +81,7 @@ def load(bootstrap: str) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.slow
-def test_counters_of_topics_are_kafkas(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_topic_counters_are_the_same_as_kafkas(kafka: KafkaInstallation, tmp_path: Path) -> None:
     jmx_port, metrics_port = free_port(), free_port()
     theirs = KafkaBroker(kafka, tmp_path / "kafka")
     flags = (f"port={jmx_port}", f"rmi.port={jmx_port}", "host=127.0.0.1", "authenticate=false", "ssl=false")

@@ -140,7 +140,9 @@ def test_a_migrated_tailrace_node_keeps_all_its_state(kafka: KafkaInstallation, 
     controllers = addresses(1)
     migrate("--data", data, "--to", target, *OVERRIDES, controllers=controllers)
     cluster_id = (data / "meta.properties").read_text().split("cluster.id=")[1].splitlines()[0]
-    with pytest.raises(AssertionError, match=r"belongs to the voters \[3000\], not to 1 alone"):
+    with pytest.raises(
+        AssertionError, match=r"belongs to a quorum of the voters \[3000\]; node 1 cannot lead it alone"
+    ):
         TailraceProcess(data).start()
     with running(kafka, target), migrated_broker(target, data, alone.port) as first:
         assert topic_ids(kafka, first.bootstrap) == ids
@@ -368,6 +370,6 @@ def test_migrate_prints_its_plan_and_is_idempotent(tmp_path: Path) -> None:
     assert contents(tmp_path) == after
     other = command(*words[:-1], "3001@127.0.0.1:9094")
     assert other.status == 2
-    assert "belongs to the voters 3000: it is not alone" in other.err
+    assert "belongs to a quorum of the voters 3000, not to a standalone node" in other.err
     wrong = command(*words[:-1], "3001:9094")
     assert "is not ID@HOST:PORT" in wrong.err

@@ -1,6 +1,7 @@
-"""Other people's clients at a broker of ours with OAUTHBEARER: librdkafka, kafka-python, aiokafka, Kafka's own tools.
+"""OAUTHBEARER with clients of other projects: librdkafka, kafka-python, aiokafka, Kafka's own tools.
 
-Tokens last a few seconds, so that clients authenticate again while they write and read."""
+Tokens are valid for a few seconds, so that clients re-authenticate while they write and read.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 LISTENERS = {"PLAINTEXT": "PLAINTEXT", "SIGNED": "SASL_PLAINTEXT", "UNSIGNED": "SASL_PLAINTEXT"}
 LIFETIME_S = 6
-COUNT = 12  # records, each of which takes as long as makes two lives of a token in all
+COUNT = 12  # number of records; writing them takes twice the lifetime of a token
 PAUSE_S = 2 * LIFETIME_S / COUNT
 VALUES = [b"%d" % number for number in range(COUNT)]
 
@@ -88,7 +89,7 @@ def librdkafka(secured: Secured, way: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", ["oidc", "callback", "unsigned"])
-def test_librdkafka_writes_and_reads_for_longer_than_a_token_lasts(secured: Secured, way: str) -> None:
+def test_librdkafka_writes_and_reads_beyond_the_lifetime_of_a_token(secured: Secured, way: str) -> None:
     settings = librdkafka(secured, way)
     before = secured.provider.requests["/token"]
     topic = f"confluent-{way}"
@@ -135,7 +136,7 @@ class PythonTokens(kafka.net.sasl.oauth.AbstractTokenProvider):
         return self._provider.token()
 
 
-def test_kafka_python_writes_and_reads_for_longer_than_a_token_lasts(secured: Secured) -> None:
+def test_kafka_python_writes_and_reads_beyond_the_lifetime_of_a_token(secured: Secured) -> None:
     settings = {
         "bootstrap_servers": secured.at("SIGNED"),
         "security_protocol": "SASL_PLAINTEXT",
@@ -161,7 +162,7 @@ class AioTokens(aiokafka.abc.AbstractTokenProvider):
         return self._provider.token()
 
 
-def test_aiokafka_writes_and_reads_for_longer_than_a_token_lasts(secured: Secured) -> None:
+def test_aiokafka_writes_and_reads_beyond_the_lifetime_of_a_token(secured: Secured) -> None:
     settings = {
         "bootstrap_servers": secured.at("SIGNED"),
         "security_protocol": "SASL_PLAINTEXT",
@@ -201,7 +202,7 @@ def test_kafkas_own_tools_write_and_read(
     where = ("--bootstrap-server", secured.at(way), "--command-config", str(settings))
     topic = f"tools-{way}"
     kafka.tool("org.apache.kafka.tools.TopicCommand", *where, "--create", "--topic", topic)
-    # A hundred records in twice the life of a token: the producer authenticates again on its connection.
+    # A hundred records in twice the lifetime of a token: the producer re-authenticates on its connection.
     performance = (
         "--topic",
         topic,

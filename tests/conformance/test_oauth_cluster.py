@@ -1,5 +1,6 @@
-"""Brokers of ours in a cluster whose nodes show tokens to each other (OAUTHBEARER): below a real controller, beside a
-broker of Kafka's, replicas on both. Tokens last a few seconds, so that every connection outlives some."""
+"""A cluster whose nodes authenticate to each other with OAUTHBEARER: a Kafka controller, Tailrace and Kafka brokers,
+with replicas on both. Tokens are valid for a few seconds, so that every connection outlives several tokens.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def bootstrap(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.mark.parametrize("replicas", [[1, 5], [5, 1], [1, 2, 5]], ids=str)
-def test_replicas_stay_in_sync_over_several_lives_of_a_token(bootstrap: str, replicas: list[int]) -> None:
+def test_replicas_stay_in_sync_beyond_the_lifetime_of_several_tokens(bootstrap: str, replicas: list[int]) -> None:
     topic = "t-" + "-".join(map(str, replicas))
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, 1, replica_assignment=[replicas])])[topic].result(PATIENCE_S)

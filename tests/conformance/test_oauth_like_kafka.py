@@ -1,4 +1,4 @@
-"""OAUTHBEARER: the same tokens to a listener of Apache Kafka and to one of ours, signed and unsigned."""
+"""OAUTHBEARER: the same tokens, signed and unsigned, to listeners of Apache Kafka and of Tailrace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ PATIENCE_S = 60
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 SECURED = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 ALLOWED = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls"
-# UNSIGNED takes tokens with alg none; LAX knows no issuer and no audience; STRICT knows both; FILE reads its keys.
+# UNSIGNED accepts tokens with alg none; LAX checks no issuer and no audience; STRICT checks both; FILE has keys from a
+# file.
 LISTENERS = ("UNSIGNED", "LAX", "STRICT", "FILE")
 
 
@@ -63,7 +64,7 @@ class Side:
         self.ports = ports
 
     def play(self, listener: str, steps: list[Any]) -> list[Any]:
-        """Return the answer to each step, until the broker closes the connection."""
+        """Return the response to each step, until the broker closes the connection."""
         heard: list[Any] = []
         with socket.create_connection(("127.0.0.1", self.ports[listener]), PATIENCE_S) as stream:
             for step in steps:
@@ -84,7 +85,7 @@ def _ask(stream: socket.socket, step: Any) -> Any:
         return CLOSED
     response: Any = response_class(key).decode(answer, version, read_response_header(key, version, answer)[1])
     if isinstance(response, m.SaslAuthenticateResponse):
-        # Clocks and moments differ a little.
+        # Clocks and response times differ a little.
         lifetime_s = round(response.session_lifetime_ms / 30_000)
         return response.error_code, response.error_message, bytes(response.auth_bytes), lifetime_s
     return type(response).__name__, getattr(response, "error_code", 0)
@@ -134,7 +135,7 @@ SEEN = word(b"\x01")
 
 
 def tried(text: bytes | str) -> list[Any]:
-    """A client that says it has seen a refusal, and one that goes on if there is none."""
+    """Return the steps of a client that confirms a refusal, and of one that continues after a success."""
     return [HANDSHAKE, word(text), SEEN]
 
 
@@ -146,7 +147,7 @@ def unsigned(header: dict[str, Any] | None = None, signature: str = "", **change
 
 
 def plays(provider: IdentityProvider) -> dict[str, tuple[str, list[Any]]]:
-    """Name → listener and steps."""
+    """Return listener and steps of each play, by name."""
     token = provider.token
     now = int(time.time())
     good = token(aud=None)
@@ -214,7 +215,7 @@ def plays(provider: IdentityProvider) -> dict[str, tuple[str, list[Any]]]:
         "another issuer where none is expected": ("LAX", token(aud=None, iss="x")),
         "issuer is a number": ("LAX", token(aud=None, iss=7)),
         "jti is a number": ("LAX", token(aud=None, jti=7)),
-        "good for the strict": ("STRICT", token()),
+        "valid for STRICT": ("STRICT", token()),
         "one of several audiences": ("STRICT", token(aud=["x", AUDIENCE])),
         "wrong audience": ("STRICT", token(aud="x")),
         "no audience": ("STRICT", token(aud=None)),
@@ -224,11 +225,11 @@ def plays(provider: IdentityProvider) -> dict[str, tuple[str, list[Any]]]:
         "no issuer": ("STRICT", token(iss=None)),
         # keys in a file, and claims of other names
         "other claims": ("FILE", token(aud=None, email="a@b", scp="x", sub=None)),
-        "sub where email is meant": ("FILE", token(aud=None)),
+        "sub instead of email": ("FILE", token(aud=None)),
         "unknown kid in a file": ("FILE", token(header={"kid": "nobody"}, aud=None, email="a@b")),
         # unsigned
         "unsigned": ("UNSIGNED", unsigned()),
-        "unsigned: signed after all": ("UNSIGNED", good),
+        "unsigned: with a signature": ("UNSIGNED", good),
         "unsigned: a signature": ("UNSIGNED", unsigned(signature="AAAA")),
         "unsigned: no exp": ("UNSIGNED", unsigned(exp=None)),
         "unsigned: exp is a text": ("UNSIGNED", unsigned(exp="x")),
@@ -270,10 +271,10 @@ def plays(provider: IdentityProvider) -> dict[str, tuple[str, list[Any]]]:
     found |= {name: ("LAX", tried(text)) for name, text in words.items()}
     found |= {
         "in": ("STRICT", [HANDSHAKE, word(message(token())), METADATA]),
-        "in by bare tokens": (
+        "accepted with bare tokens": (
             "LAX", [(m.SaslHandshakeRequest(mechanism="OAUTHBEARER"), 0), message(good).encode(), METADATA]
         ),
-        "refused by bare tokens": (
+        "refused with bare tokens": (
             "LAX", [(m.SaslHandshakeRequest(mechanism="OAUTHBEARER"), 0), message(none).encode(), b"\x01"]
         ),
         "a second try after a refusal": ("LAX", [HANDSHAKE, word(message(none)), word(message(good)), METADATA]),
@@ -287,11 +288,11 @@ def plays(provider: IdentityProvider) -> dict[str, tuple[str, list[Any]]]:
     return found
 
 
-# Kafka fails with an exception of its own and closes the connection; ours says that the credentials are invalid.
+# Kafka fails with an internal exception and closes the connection; we respond that the credentials are invalid.
 UNCAUGHT = ("another scheme",)
 
 
-def test_the_same_tokens_get_the_same_answers(sides: tuple[Side, Side], provider: IdentityProvider) -> None:
+def test_the_same_tokens_get_the_same_responses(sides: tuple[Side, Side], provider: IdentityProvider) -> None:
     found = []
     for name, (listener, steps) in plays(provider).items():
         theirs, ours = (side.play(listener, steps) for side in sides)

@@ -1,7 +1,7 @@
-"""Clients from ten years: what they write is read by today's, and the other way round.
+"""Clients of ten years: today's clients read their records, and the other way round.
 
-Apache Kafka 4 refuses the requests of most of them, so there is no real broker to compare with: the old clients' own
-checks, and the records they give back, have to do.
+Apache Kafka 4 refuses the requests of most of them, so there is no real broker to compare with. The tests rely on the
+checks of the old clients and on the records that they return.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TailraceProcess
 
 
 def written_today(broker: TailraceProcess, topic: str, codec: str = "lz4") -> None:
-    """A topic with records as a client of today writes them: v2 batches, which older ones have to be spared."""
+    """Write a topic with a client of today: v2 batches, which the broker converts for older clients."""
     create_topic(broker.bootstrap, topic)
     values = [line.split(":")[1].encode() for line in TODAY]
     produce(broker.bootstrap, topic, 0, values, **{"compression.type": codec, "linger.ms": 5})
@@ -47,7 +47,7 @@ def numbered(lines: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("version", ["0.11.6", "1.0.0", "1.4.0", "1.9.2"])
-def test_librdkafka(broker: TailraceProcess, topic: str, version: str) -> None:
+def test_old_librdkafka_writes_and_reads(broker: TailraceProcess, topic: str, version: str) -> None:
     old = librdkafka(version)
     assert old("version").strip() == version
     written_today(broker, topic)
@@ -63,7 +63,7 @@ def test_librdkafka(broker: TailraceProcess, topic: str, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.4.7", "2.0.2"])
-def test_kafka_python(broker: TailraceProcess, topic: str, version: str) -> None:
+def test_old_kafka_python_writes_and_reads(broker: TailraceProcess, topic: str, version: str) -> None:
     old = python_with(f"kafka-python=={version}", "lz4==4.4.4")
     written_today(broker, topic)
     expected = numbered(TODAY + OLD)
@@ -72,7 +72,7 @@ def test_kafka_python(broker: TailraceProcess, topic: str, version: str) -> None
     assert read_today(broker, topic) == expected
 
 
-# Kafka's own since 2015. Consumers are kept from committing, for which they would wait for a group's coordinator.
+# Kafka's own clients since 2015. Consumers do not commit, because they would wait for a group coordinator.
 
 JAVA = [
     pytest.param("kafka_2.11:0.8.2.2"),
@@ -85,7 +85,7 @@ JAVA = [
 
 
 @pytest.mark.parametrize("release", JAVA)
-def test_java(broker: TailraceProcess, topic: str, release: str) -> None:
+def test_old_java_clients_write_and_read(broker: TailraceProcess, topic: str, release: str) -> None:
     jars = maven_jars(f"org.apache.kafka:{release}")
     version = tuple(map(int, release.split(":")[1].split(".")))
     written_today(broker, topic)

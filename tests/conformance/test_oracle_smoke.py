@@ -1,4 +1,4 @@
-"""The oracle and the broker that other tests compare with do what they say."""
+"""The oracle and the Kafka broker, with which other tests compare, work as documented."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_offsets_are_found_by_time(log_oracle: LogOracle, tmp_path: Path) -> Non
     ]
 
 
-def test_transactions_bound_what_is_stable(log_oracle: LogOracle, tmp_path: Path) -> None:
+def test_an_open_transaction_bounds_the_last_stable_offset(log_oracle: LogOracle, tmp_path: Path) -> None:
     log = log_oracle.open(tmp_path / "topic-0")
     settings: Any = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
     log.append_as_leader(log_oracle.build_batch([record(0)]))
@@ -139,7 +139,7 @@ def test_dump_runs_inside_the_oracle(log_oracle: LogOracle, tmp_path: Path) -> N
     assert "passed sanity check" in log_oracle.index_sanity_check(tmp_path / "topic-0" / "00000000000000000000.index")
 
 
-def test_a_real_broker_is_written_to_crashes_and_serves_it_all(
+def test_a_real_broker_serves_all_records_after_a_crash(
     kafka_broker: Callable[..., KafkaBroker], log_oracle: LogOracle
 ) -> None:
     broker = kafka_broker()

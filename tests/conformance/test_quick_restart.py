@@ -1,4 +1,4 @@
-"""A broker that has left in order is let in again at once, however long its controllers keep sessions."""
+"""A broker that stopped cleanly is accepted again at once, whatever the controllers' session timeout is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.tailrace_process import TailraceProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-# Whoever has to wait until a session is over does not come back within a test.
+# A broker that has to wait for the end of a session does not come back within a test.
 LONG = {"broker.session.timeout.ms": "600000"}
 
 
@@ -26,7 +26,7 @@ def was_refused(broker: TailraceProcess) -> bool:
     return "DUPLICATE_BROKER_REGISTRATION" in broker.errors
 
 
-def test_a_broker_comes_back_within_the_session_of_the_one_before(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_a_broker_comes_back_before_its_previous_session_expires(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with (
         KafkaControllers(kafka, tmp_path, properties=LONG, is_formatted_here=True) as controllers,
         kraft_broker(controllers, tmp_path / "one", 1) as one,
@@ -50,7 +50,7 @@ def test_a_broker_comes_back_within_the_session_of_the_one_before(kafka: KafkaIn
             assert [record.value for record in consume(one.bootstrap, topic, 0)] == [b"0", b"1", b"2"]
         settings = one.options
         one.stop()
-        one.options = (*settings, "-o", "broker.rack=elsewhere")  # what is registered may be another by then
+        one.options = (*settings, "-o", "broker.rack=elsewhere")  # the registration may differ
         one.start()
         admin = AdminClient({"bootstrap.servers": two.bootstrap})
         eventually(
@@ -62,8 +62,8 @@ def test_a_broker_comes_back_within_the_session_of_the_one_before(kafka: KafkaIn
         assert not was_refused(one)
 
 
-def test_nobody_else_comes_as_the_broker_that_left(kafka: KafkaInstallation, tmp_path: Path) -> None:
-    """Kafka has had the directory in between: the one that left is not the last one any more."""
+def test_tailrace_registers_again_after_kafka_was_the_same_node(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    """The last incarnation is then that of Kafka, so our broker must not amend its own earlier registration."""
     with KafkaControllers(
         kafka, tmp_path, properties={"broker.session.timeout.ms": "3000"}, is_formatted_here=True
     ) as controllers:

@@ -1,7 +1,7 @@
-"""Client quotas at a real Kafka and at our broker: the same limits, the same load, the same pauses.
+"""Client quotas at Apache Kafka and at Tailrace: the same limits and load give the same throttle times.
 
-A first request under a new client id is reckoned from its size alone, so both tell the same millisecond. What follows
-depends on when requests arrive, and is compared with a tolerance.
+The throttle time of the first request of a new client id depends on its size alone, so both return the same
+millisecond. Later throttle times depend on the arrival of requests and are compared with a tolerance.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.support.tailrace_process import TailraceProcess
 
 pytestmark = pytest.mark.kafka
 
-# A second's worth at once, and the rest is paused for: short tests.
+# The windows allow one second's worth at once; more is throttled. This keeps tests short.
 WINDOWS = {"quota.window.num": "2", "controller.quota.window.num": "2", "auto.create.topics.enable": "false"}
 TOLERANCE_MS = 250
 TOPIC = "orders"
@@ -105,7 +105,7 @@ def set_quota(bootstrap: str, quota: str, value: float, **names: str | None) -> 
             if any(one.key == quota and one.value == value for found in told for one in found.values):
                 break
             time.sleep(0.05)
-    time.sleep(0.1)  # Kafka tells of a quota a little before it keeps it
+    time.sleep(0.1)  # Kafka reports a quota a little before it applies it
 
 
 def create(bootstrap: str, client_id: str, name: str, partitions: int, version: int = 7) -> Any:
@@ -134,7 +134,7 @@ def both(pair: Pair, ask: Any) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("version", [3, 9, 12])
 @pytest.mark.parametrize("acks", [1, -1])
-def test_a_first_produce_request_pauses_for_its_size(pair: Pair, version: int, acks: int) -> None:
+def test_a_first_produce_request_is_throttled_for_its_size(pair: Pair, version: int, acks: int) -> None:
     client_id = new_client_id()
 
     def pause(bootstrap: str) -> int:
@@ -149,7 +149,7 @@ def test_a_first_produce_request_pauses_for_its_size(pair: Pair, version: int, a
 
 
 @pytest.mark.parametrize("version", [4, 11, 12])
-def test_a_first_fetch_is_reckoned_by_the_size_of_its_answer(pair: Pair, version: int) -> None:
+def test_a_first_fetch_is_throttled_for_the_size_of_its_response(pair: Pair, version: int) -> None:
     client_ids = [new_client_id() for _ in range(4)]
 
     def answers(bootstrap: str) -> list[tuple[int, int]]:
@@ -168,7 +168,7 @@ def test_a_first_fetch_is_reckoned_by_the_size_of_its_answer(pair: Pair, version
 
 
 @pytest.mark.slow
-def test_a_consumer_gets_on_at_the_pace_of_its_quota(pair: Pair) -> None:
+def test_a_consumer_reads_at_the_rate_of_its_quota(pair: Pair) -> None:
     client_id = new_client_id()
 
     def run(bootstrap: str) -> tuple[list[int], float]:
@@ -198,7 +198,7 @@ def test_the_next_request_of_a_paused_connection_waits_and_others_do_not(pair: P
         with RawClient(bootstrap, client_id=client_id) as client, RawClient(bootstrap, client_id=other_id) as other:
             began = time.monotonic()
             client.send(produced(100_000), 12)
-            client.send(MetadataRequest(topics=[]), 12)  # in flight already when the pause begins
+            client.send(MetadataRequest(topics=[]), 12)  # already in flight when the pause begins
             pause_ms = client.receive(0, 12).throttle_time_ms
             other.ask(MetadataRequest(topics=[]), 12)
             others = time.monotonic() - began
@@ -212,7 +212,7 @@ def test_the_next_request_of_a_paused_connection_waits_and_others_do_not(pair: P
         assert others_s < waited_s
 
 
-def test_acks_0_pauses_too(pair: Pair) -> None:
+def test_acks_0_is_throttled_too(pair: Pair) -> None:
     client_id = new_client_id()
 
     def run(bootstrap: str) -> float:
@@ -227,7 +227,7 @@ def test_acks_0_pauses_too(pair: Pair) -> None:
         assert 0.9 < waited_s < 10
 
 
-def test_a_connection_that_goes_while_it_is_paused_is_forgotten(pair: Pair) -> None:
+def test_a_connection_that_closes_while_it_is_throttled_leaves_no_state(pair: Pair) -> None:
     client_id = new_client_id()
     for bootstrap in pair:
         set_quota(bootstrap, PRODUCE, 10, client_id=client_id)
@@ -237,7 +237,7 @@ def test_a_connection_that_goes_while_it_is_paused_is_forgotten(pair: Pair) -> N
             assert client.ask(produced(1_000), 12).throttle_time_ms == 0
 
 
-def test_request_percentage_pauses_no_longer_than_a_step_of_the_window(pair: Pair) -> None:
+def test_request_percentage_throttles_for_at_most_one_window(pair: Pair) -> None:
     client_id = new_client_id()
 
     def run(bootstrap: str) -> int:
@@ -253,10 +253,12 @@ MUTATION = "controller_mutation_rate"
 
 
 def compare_mutations(pair: Pair, run: Any) -> list[tuple[Any, int]]:
-    """`run` gives (errors, throttle time) of each answer; the errors are the same, the times nearly."""
+    """Compare the responses of `run`: pairs of errors, which must be equal, and throttle time, which may differ a
+    little.
+    """
     began = time.monotonic()
     kafka, ours = both(pair, run)
-    took_ms = (time.monotonic() - began) * 1000  # which is taken off the pauses, at either
+    took_ms = (time.monotonic() - began) * 1000  # which is subtracted from the throttle time, at both
     assert [errors for errors, _ in ours] == [errors for errors, _ in kafka]
     for (_, kafkas_ms), (_, ours_ms) in zip(kafka, ours, strict=True):
         assert ours_ms == pytest.approx(kafkas_ms, abs=1500 + took_ms)
@@ -322,8 +324,10 @@ def test_create_partitions_under_a_mutation_quota(pair: Pair, version: int) -> N
     assert [code for code, _ in ours] == [0, ErrorCode.THROTTLING_QUOTA_EXCEEDED if version >= 3 else 0]
 
 
-def test_the_most_specific_quota_counts(pair: Pair) -> None:
-    """Set one after the other, each wins over those before; what the client then uses goes to another account."""
+def test_the_most_specific_quota_applies(pair: Pair) -> None:
+    """Quotas are set one after the other, each more specific than those before; the client's use is then counted for
+    that quota.
+    """
     client_id = new_client_id()
     levels: list[dict[str, str | None]] = [
         {"client_id": client_id},
@@ -339,7 +343,7 @@ def test_the_most_specific_quota_counts(pair: Pair) -> None:
             set_quota(bootstrap, PRODUCE, 40_000 + 5_000 * number, **names)
             with RawClient(bootstrap, client_id=client_id) as client:
                 pauses.append(client.ask(produced(80_000), 12).throttle_time_ms)
-        remove_quotas(bootstrap, PRODUCE, *levels)  # for the tests to come
+        remove_quotas(bootstrap, PRODUCE, *levels)  # for the following tests
         return pauses
 
     kafka, ours = both(pair, run)
@@ -347,7 +351,7 @@ def test_the_most_specific_quota_counts(pair: Pair) -> None:
 
 
 @pytest.mark.slow
-def test_librdkafka_produces_at_the_pace_of_its_quota(pair: Pair) -> None:
+def test_librdkafka_produces_at_the_rate_of_its_quota(pair: Pair) -> None:
     from confluent_kafka import Producer
 
     client_id = new_client_id()
@@ -391,15 +395,15 @@ def test_kafka_configs_sets_and_shows_quotas(pair: Pair, kafka: KafkaInstallatio
 
 
 @pytest.mark.slow
-def test_an_address_that_connects_too_fast_is_closed(pair: Pair) -> None:
+def test_connections_of_an_address_above_its_rate_are_closed(pair: Pair) -> None:
     names: dict[str, str | None] = {"ip": "127.0.0.1"}
 
     def run(bootstrap: str) -> tuple[int, float]:
-        """How many of 30 connections are served, and how long the others are held before they are closed."""
-        with RawClient(bootstrap) as admin:  # while it can still connect
+        """Return how many of 30 connections are served, and how long the others are held before they are closed."""
+        with RawClient(bootstrap) as admin:  # as long as connections are possible
             admin.ask(MetadataRequest(topics=[]), 12)
             set_quota(bootstrap, "connection_creation_rate", 10, **names)
-            time.sleep(2.1)  # what connected to set it counts no more
+            time.sleep(2.1)  # the connection that set the quota no longer counts
             began = time.monotonic()
             clients = [RawClient(bootstrap) for _ in range(30)]
             served, last = 0, 0.0

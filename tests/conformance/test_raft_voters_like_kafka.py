@@ -1,4 +1,4 @@
-"""AddRaftVoter and RemoveRaftVoter: Kafka's combined node and ours answer the same, with kraft.version 0 and 1."""
+"""AddRaftVoter and RemoveRaftVoter: Kafka's combined node and ours respond the same, with kraft.version 0 and 1."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def answers(port: int, data: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("kraft_version", [0, 1])
-def test_voters_cannot_be_changed_at_a_lone_node(kafka: KafkaInstallation, tmp_path: Path, kraft_version: int) -> None:
+def test_voters_cannot_be_changed_at_a_single_node(
+    kafka: KafkaInstallation, tmp_path: Path, kraft_version: int
+) -> None:
     broker = KafkaBroker(kafka, tmp_path / "kafka")
     if not kraft_version:
         del broker.properties["controller.quorum.bootstrap.servers"]
@@ -83,7 +85,7 @@ def test_voters_cannot_be_changed_at_a_lone_node(kafka: KafkaInstallation, tmp_p
     with broker:
         theirs = answers(broker.port, broker.data)
     assert {one["errorCode"] for one in theirs} >= ({35} if not kraft_version else {7, 126, 127})
-    # Ours goes on with Kafka's directory, and so with its kraft.version.
+    # Ours continues with Kafka's directory, and so with its kraft.version.
     options = [part for key, text in broker.properties.items() if key != "log.dirs" for part in ("-o", f"{key}={text}")]
     with TailraceProcess(broker.data, *options, port=broker.port) as ours:
         assert answers(ours.port, broker.data) == theirs

@@ -1,4 +1,4 @@
-"""Partitions with replicas on several brokers, below real controllers: on brokers of ours, and on ours and Kafka's."""
+"""Partitions with replicas on several brokers below real controllers: on Tailrace alone, and on Tailrace and Kafka."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BROKERS = {
 
 
 def check_nothing_lost(cluster: Cluster, topic: str, load: SteadyLoad) -> None:
-    """Every acknowledged record is at its offset, none is there twice, and none was refused."""
+    """Check that every acknowledged record is at its offset, without duplicates, and that none was refused."""
     found = {one.offset: one.value for one in consume(cluster.bootstrap, topic, 0)}
     assert load.refused == []
     assert {offset: found.get(offset) for offset in load.acknowledged} == load.acknowledged
@@ -45,7 +45,7 @@ def values(cluster: Cluster, topic: str, partition: int = 0) -> list[bytes | Non
 
 @pytest.fixture(scope="module")
 def ours(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three brokers of ours. A test leaves them running."""
+    """Start three Tailrace brokers. Tests leave them running."""
     tmp_path = tmp_path_factory.mktemp("ours")
     with (
         KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
@@ -56,7 +56,7 @@ def ours(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One broker of ours, 1, and one of Apache Kafka, 2. A test leaves them running."""
+    """Start one Tailrace broker (1) and one Apache Kafka broker (2). Tests leave them running."""
     tmp_path = tmp_path_factory.mktemp("mixed")
     settings = {**BROKERS, "offsets.topic.replication.factor": "2", "transaction.state.log.replication.factor": "2"}
     with (
@@ -66,7 +66,7 @@ def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) ->
         yield cluster
 
 
-def test_two_brokers_have_the_same_bytes(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_two_replicas_have_the_same_bytes(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with (
         KafkaControllers(kafka, tmp_path, is_formatted_here=True) as controllers,
         kraft_broker(controllers, tmp_path / "one", 1) as one,
@@ -80,7 +80,7 @@ def test_two_brokers_have_the_same_bytes(kafka: KafkaInstallation, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_three_brokers_have_the_same_bytes(ours: Cluster) -> None:
+def test_three_replicas_have_the_same_bytes(ours: Cluster) -> None:
     ours.create("t", [[1, 2, 3], [2, 3, 1], [3, 1, 2]], min_insync_replicas="2")
     for partition in range(3):
         sent = [b"%d-%d" % (partition, number) for number in range(500)]
@@ -91,7 +91,7 @@ def test_three_brokers_have_the_same_bytes(ours: Cluster) -> None:
 
 
 @pytest.mark.slow
-def test_we_follow_kafka_and_kafka_follows_us(mixed: Cluster) -> None:
+def test_tailrace_follows_kafka_and_kafka_follows_tailrace(mixed: Cluster) -> None:
     mixed.create("theirs", [[2, 1]], min_insync_replicas="2")
     mixed.create("ours", [[1, 2]], min_insync_replicas="2")
     sent = [b"%d" % number for number in range(1_000)]
@@ -118,7 +118,7 @@ def test_no_acknowledged_record_is_lost_when_leaders_are_killed(ours: Cluster) -
 
 
 @pytest.mark.slow
-def test_leadership_goes_between_kafka_and_us(mixed: Cluster) -> None:
+def test_leadership_moves_between_kafka_and_tailrace(mixed: Cluster) -> None:
     mixed.create("both", [[1, 2]])
     with SteadyLoad(mixed.bootstrap, "both", IDEMPOTENT) as load:
         for leader, other in ((1, 2), (2, 1), (1, 2)):
@@ -135,15 +135,15 @@ def test_leadership_goes_between_kafka_and_us(mixed: Cluster) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("leader", [1, 2])
-def test_a_follower_goes_on_where_its_leader_begins(mixed: Cluster, leader: int) -> None:
-    """What the follower missed is deleted at the leader while it is away."""
+def test_a_follower_behind_the_leaders_log_start_restarts_there(mixed: Cluster, leader: int) -> None:
+    """Records that the follower missed are deleted at the leader while the follower is away."""
     topic, follower = f"deleted-at-{leader}", 3 - leader
     mixed.create(topic, [[leader, follower]])
     produce(mixed.bootstrap, topic, 0, [b"%d" % one for one in range(10)])
     mixed.await_same(topic, 0, [1, 2])
     mixed.kill(follower)
     mixed.await_isr(topic, 0, [leader])
-    alone = {"batch.num.messages": 1}  # each record a batch, so that the log can begin at any of them
+    alone = {"batch.num.messages": 1}  # one record per batch, so that the log can begin at any record
     produce(mixed[leader].bootstrap, topic, 0, [b"%d" % one for one in range(10, 30)], **alone)
     admin = AdminClient({"bootstrap.servers": mixed[leader].bootstrap})
     next(iter(admin.delete_records([TopicPartition(topic, 0, 20)]).values())).result(PATIENCE_S)
@@ -161,7 +161,7 @@ def test_a_follower_goes_on_where_its_leader_begins(mixed: Cluster, leader: int)
 
 
 @pytest.mark.slow
-def test_groups_and_transactions_go_on_with_another_coordinator(ours: Cluster) -> None:
+def test_groups_and_transactions_continue_with_another_coordinator(ours: Cluster) -> None:
     ours.create("input", [[1, 2, 3]], min_insync_replicas="2")
     producer = Producer({"bootstrap.servers": ours.bootstrap, "transactional.id": "t"})
     consumer = Consumer(
@@ -188,7 +188,7 @@ def test_groups_and_transactions_go_on_with_another_coordinator(ours: Cluster) -
             sent.append(b"%d-%d" % (turn, number))
             producer.produce("input", sent[-1])
         producer.commit_transaction(PATIENCE_S)
-        eventually(consume_all, "everything that is committed")
+        eventually(consume_all, "all committed records")
         commit(consumer)
         if turn == 0:
             leader = ours.state("input", 0)[0]
@@ -217,7 +217,7 @@ def commit(consumer: Consumer) -> None:
 
 
 @pytest.mark.slow
-def test_records_that_too_few_would_have_are_refused(ours: Cluster) -> None:
+def test_records_are_refused_below_min_insync_replicas(ours: Cluster) -> None:
     ours.create("all-three", [[1, 2, 3]], min_insync_replicas="3")
     produce(ours.bootstrap, "all-three", 0, [b"a"])
     ours.kill(3)
@@ -234,7 +234,9 @@ def test_records_that_too_few_would_have_are_refused(ours: Cluster) -> None:
 
 
 @pytest.mark.slow
-def test_a_partition_moves_to_other_brokers_and_goes(ours: Cluster, kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_a_reassigned_partition_moves_and_its_old_replicas_are_deleted(
+    ours: Cluster, kafka: KafkaInstallation, tmp_path: Path
+) -> None:
     ours.create("moving", [[1, 2]])
     sent = [b"%d" % number for number in range(2_000)]
     produce(ours.bootstrap, "moving", 0, sent)

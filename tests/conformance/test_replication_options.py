@@ -1,6 +1,6 @@
-"""Several fetchers for one leader, throttled reassignments, directories: between brokers of ours and Kafka's.
+"""Several fetchers for one leader, throttled reassignments, and log directories, between Tailrace and Kafka brokers.
 
-Brokers 1 and 2 are ours, 3 is Kafka's.
+Brokers 1 and 2 are Tailrace, 3 is Kafka.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 RATE = 500_000
 WINDOWS = 3
-SIZE = 6_000_000  # bytes, so that it takes twelve seconds
-# A rate is that of the last windows: who has sent little in them may send at once what they allow. Kafka's does, too.
+SIZE = 6_000_000  # bytes; replicating them takes twelve seconds
+# The rate is measured over the last windows: a sender that was idle may send at once what the windows allow, also in
+# Kafka.
 SECONDS_MIN = 0.8 * (SIZE - WINDOWS * RATE) / RATE
 CONTROLLERS = {"leader.imbalance.check.interval.seconds": "1", "leader.imbalance.per.broker.percentage": "0"}
 BROKERS = {
@@ -59,7 +60,7 @@ def cluster(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def directories(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Brokers 2 and 3 with two log directories each."""
+    """Start brokers 2 and 3 with two log directories each."""
     tmp_path = tmp_path_factory.mktemp("directories")
     with ExitStack() as stack:
         settings = {"broker.session.timeout.ms": "3000"}
@@ -82,7 +83,7 @@ def configure(kafka: KafkaInstallation, cluster: Cluster, kind: str, name: str, 
 
 
 def connections(follower: TailraceProcess, leader: Node) -> int:
-    """How many of its connections lead to another broker."""
+    """Return the number of connections from one broker to another."""
     assert follower.process is not None
     sockets = {one.readlink().name for one in Path(f"/proc/{follower.process.pid}/fd").iterdir() if one.is_symlink()}
     table = Path("/proc/net/tcp").read_text().splitlines()[1:]
@@ -144,7 +145,7 @@ def run_tool(kafka: KafkaInstallation, cluster: Cluster, plan: str, *options: st
 @pytest.mark.parametrize(
     ("leader", "follower", "side"), [(3, 1, "follower"), (1, 3, "leader"), (3, 1, "leader"), (1, 2, "follower")]
 )
-def test_one_side_holds_a_new_replica_to_the_rate(
+def test_a_throttle_on_one_side_limits_a_new_replica(
     cluster: Cluster, kafka: KafkaInstallation, tmp_path: Path, leader: int, follower: int, side: str
 ) -> None:
     topic = f"slow-{side}-{leader}-{follower}"
@@ -164,7 +165,7 @@ def test_one_side_holds_a_new_replica_to_the_rate(
     configure(kafka, cluster, "brokers", str(held), "--alter", "--delete-config", name)
 
 
-def test_kafkas_tool_throttles_a_reassignment_and_lifts_it(
+def test_kafkas_tool_throttles_a_reassignment_and_removes_the_throttle(
     cluster: Cluster, kafka: KafkaInstallation, tmp_path: Path
 ) -> None:
     fill(cluster, "moved", 1)
@@ -180,7 +181,7 @@ def test_kafkas_tool_throttles_a_reassignment_and_lifts_it(
 
 
 def places(cluster: Cluster, broker_id: int, topic: str) -> list[str]:
-    """The log directories that have something of a topic, by their last word; what moves has a future there."""
+    """Return the log directories of a topic by their last name; a moving replica has a future one."""
     request = DescribeLogDirsRequest(topics=None)
     with RawClient(cluster[broker_id].bootstrap) as client:
         results = client.ask(request, 4).results
@@ -209,8 +210,10 @@ def move(cluster: Cluster, broker_id: int, topic: str, to: str) -> str:
 
 
 @pytest.mark.parametrize("broker_id", [2, 3])
-def test_cordoned_directories_get_nothing_new(directories: Cluster, kafka: KafkaInstallation, broker_id: int) -> None:
-    """The same, step by step, at Kafka's broker and at ours."""
+def test_cordoned_directories_get_no_new_partitions(
+    directories: Cluster, kafka: KafkaInstallation, broker_id: int
+) -> None:
+    """Step by step the same at Kafka's broker and at ours."""
     cluster = directories
     first, other = str(cluster[broker_id].data), f"{cluster[broker_id].data}-other"
 
@@ -219,9 +222,12 @@ def test_cordoned_directories_get_nothing_new(directories: Cluster, kafka: Kafka
         configure(kafka, cluster, "brokers", str(broker_id), *change)
 
     cordon(first)
-    eventually(lambda: cordoned(cluster, broker_id) == {"first"}, "the first one is cordoned")
+    eventually(lambda: cordoned(cluster, broker_id) == {"first"}, "the first directory is cordoned")
     cluster.create(f"cordoned-{broker_id}", [[broker_id]] * 4)
-    eventually(lambda: places(cluster, broker_id, f"cordoned-{broker_id}") == ["other"] * 4, "all are in the other one")
+    eventually(
+        lambda: places(cluster, broker_id, f"cordoned-{broker_id}") == ["other"] * 4,
+        "all partitions are in the other directory",
+    )
     assert move(cluster, broker_id, f"cordoned-{broker_id}", "first") == "INVALID_REPLICA_ASSIGNMENT"
     cordon("*")
     eventually(lambda: cordoned(cluster, broker_id) == {"first", "other"}, "both are cordoned")
@@ -235,7 +241,7 @@ def test_cordoned_directories_get_nothing_new(directories: Cluster, kafka: Kafka
         }
         assert broker_id not in replicas
     cordon(other)
-    eventually(lambda: cordoned(cluster, broker_id) == {"other"}, "the other one is cordoned")
+    eventually(lambda: cordoned(cluster, broker_id) == {"other"}, "the other directory is cordoned")
     assert move(cluster, broker_id, f"cordoned-{broker_id}", "first") == "NONE"
     wanted = ["first"] + ["other"] * 3
     eventually(lambda: sorted(places(cluster, broker_id, f"cordoned-{broker_id}")) == wanted, "it has moved")
@@ -243,8 +249,8 @@ def test_cordoned_directories_get_nothing_new(directories: Cluster, kafka: Kafka
     eventually(lambda: cordoned(cluster, broker_id) == set(), "none is cordoned")
 
 
-def test_a_move_waits_for_the_controllers(directories: Cluster) -> None:
-    """While they cannot be asked the log stays where it is, and is written to; over a crash, too."""
+def test_a_directory_move_waits_for_the_controllers(directories: Cluster) -> None:
+    """While no controller responds, the log stays in its directory and accepts writes, also after a crash."""
     cluster = directories
     cluster.create("waiting", [[2]])
     sent = [b"%d" % number for number in range(100)]
@@ -257,8 +263,8 @@ def test_a_move_waits_for_the_controllers(directories: Cluster) -> None:
         node.crash()
     assert move(cluster, 2, "waiting", target) == "NONE"
     moving = sorted([source, f"future {target}"])
-    eventually(lambda: sorted(places(cluster, 2, "waiting")) == moving, "it is on its way")
-    # A producer id may be asked of any broker, and one that has none left asks the controllers.
+    eventually(lambda: sorted(places(cluster, 2, "waiting")) == moving, "the move is in progress")
+    # Any broker may be asked for a producer id, and a broker without ids asks the controllers.
     produce(cluster[2].bootstrap, "waiting", 0, sent, **{"enable.idempotence": False})
     time.sleep(2)
     assert sorted(places(cluster, 2, "waiting")) == moving
@@ -270,8 +276,8 @@ def test_a_move_waits_for_the_controllers(directories: Cluster) -> None:
     assert [one.value for one in consume(cluster.bootstrap, "waiting", 0)] == sent * 2
 
 
-def test_the_preferred_leader_leads_again(cluster: Cluster) -> None:
-    """auto.leader.rebalance.enable, which is the controllers' doing."""
+def test_the_preferred_leader_is_elected_automatically(cluster: Cluster) -> None:
+    """The controllers do this, with auto.leader.rebalance.enable."""
     cluster.create("balanced", [[1, 2], [3, 1]])
     for broker_id, partition in ((1, 0), (3, 1)):
         other = {0: 2, 1: 1}[partition]

@@ -1,6 +1,6 @@
-"""A transaction whose records have the sequence numbers of an aborted one's, in the same epoch, as librdkafka may send.
+"""A transaction with the sequence numbers of an aborted one in the same epoch, as librdkafka may send it.
 
-Kafka takes them for the same records sent twice, and so do we: they are acknowledged and not written.
+Kafka takes its records for duplicates, and so do we: they are acknowledged and not written.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ PASSING = (
 )
 
 
-def told(ask: Callable[[], int]) -> int:
-    """The error code, once it is not one that passes."""
+def error_of(ask: Callable[[], int]) -> int:
+    """Return the error code, after retries of transient errors."""
     deadline = time.monotonic() + PATIENCE_S
     while (code := ask()) in PASSING and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -49,13 +49,13 @@ def told(ask: Callable[[], int]) -> int:
 
 
 class Transactions:
-    """One producer of transactions in the older protocol, in which its epoch stays."""
+    """A transactional producer with the older protocol, in which the epoch stays the same."""
 
     def __init__(self, bootstrap: str) -> None:
         host, _, port = bootstrap.rpartition(":")
         self._connection = Connection(Address(host, int(port)), ClientSettings())
         self._id = self._epoch = -1
-        assert told(self._find) == told(self._init) == ErrorCode.NONE
+        assert error_of(self._find) == error_of(self._init) == ErrorCode.NONE
 
     def _ask(self, request: Any, at_most: int | None = None) -> Any:
         return self._connection.request(request, at_most=at_most)
@@ -82,7 +82,7 @@ class Transactions:
             (answer,) = self._ask(request, 3).results_by_topic_v3_and_below
             return int(answer.results_by_partition[0].partition_error_code)
 
-        return told(ask)
+        return error_of(ask)
 
     def produce(self, value: bytes, sequence: int) -> tuple[int, int]:
         records = batch(value, producer_id=self._id, producer_epoch=self._epoch, sequence=sequence, transactional=True)
@@ -96,7 +96,7 @@ class Transactions:
         request = EndTxnRequest(
             transactional_id="t", producer_id=self._id, producer_epoch=self._epoch, committed=commit
         )
-        return told(lambda: int(self._ask(request, 4).error_code))
+        return error_of(lambda: int(self._ask(request, 4).error_code))
 
     def log_end(self) -> int:
         asked = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
@@ -105,20 +105,20 @@ class Transactions:
 
 
 def play(bootstrap: str) -> Iterator[object]:
-    """What each step is answered."""
+    """Yield the response to each step."""
     create_topic(bootstrap, "topic")
     producer = Transactions(bootstrap)
     yield producer.begin()
     yield producer.produce(b"aborted", 0)
     yield producer.end(commit=False)
-    yield producer.begin()  # once the marker is written
+    yield producer.begin()  # after the marker is written
     yield producer.produce(b"committed", 0)
     yield producer.end(commit=True)
     yield producer.begin()
     yield producer.log_end()
 
 
-def test_they_count_as_sent_twice(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_reused_sequence_numbers_count_as_duplicates(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with KafkaBroker(kafka, tmp_path / "kafka") as theirs, tailrace.Broker(tmp_path / "ours") as ours:
         answers = list(play(theirs.bootstrap))
         assert list(play(ours.bootstrap)) == answers

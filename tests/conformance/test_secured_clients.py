@@ -1,4 +1,4 @@
-"""Other people's clients at a secured broker of ours: librdkafka, kafka-python, aiokafka, and Kafka's own tools."""
+"""Clients of other projects at a secured broker: librdkafka, kafka-python, aiokafka, and Kafka's own tools."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         yield Secured(broker, ports)
 
 
-def test_librdkafka_with_a_certificate(secured: Secured) -> None:
+def test_librdkafka_writes_and_reads_with_a_certificate(secured: Secured) -> None:
     settings = {**librdkafka(tls=True), "bootstrap.servers": secured.at("MUTUAL")}
     check_confluent(settings, "with-certificate")
 
 
 @pytest.mark.parametrize("mechanism", USERS)
-def test_librdkafka_with_a_password(secured: Secured, mechanism: str) -> None:
+def test_librdkafka_writes_and_reads_with_a_password(secured: Secured, mechanism: str) -> None:
     name, password = USERS[mechanism]
     settings = {**librdkafka(mechanism, name, password, tls=True), "bootstrap.servers": secured.at("BOTH")}
     check_confluent(settings, f"confluent-{mechanism}")
@@ -89,7 +89,7 @@ def check_confluent(settings: dict[str, str], topic: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", USERS)
-def test_kafka_python(secured: Secured, mechanism: str) -> None:
+def test_kafka_python_writes_and_reads_with_a_password(secured: Secured, mechanism: str) -> None:
     name, password = USERS[mechanism]
     settings = {
         "bootstrap_servers": secured.at("BOTH"),
@@ -111,7 +111,7 @@ def test_kafka_python(secured: Secured, mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", USERS)
-def test_aiokafka(secured: Secured, mechanism: str) -> None:
+def test_aiokafka_writes_and_reads_with_a_password(secured: Secured, mechanism: str) -> None:
     name, password = USERS[mechanism]
     settings = {
         "bootstrap_servers": secured.at("BOTH"),
@@ -133,8 +133,8 @@ def test_aiokafka(secured: Secured, mechanism: str) -> None:
     assert asyncio.run(run()) == VALUES
 
 
-def test_kafkas_own_tools(secured: Secured, kafka: KafkaInstallation, tmp_path: Path) -> None:
-    """Topics, credentials, writing and reading, by way of a file of settings."""
+def test_kafkas_own_tools_work_with_a_settings_file(secured: Secured, kafka: KafkaInstallation, tmp_path: Path) -> None:
+    """Topics, credentials, writing and reading."""
     java = {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",

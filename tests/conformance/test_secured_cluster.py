@@ -1,5 +1,6 @@
-"""Brokers of ours in a secured cluster, below real controllers and beside a broker of Kafka's: TLS with certificates on
-both sides, and SASL over TLS. Replicas on both kinds, either leading."""
+"""Tailrace brokers in a secured cluster, below real controllers and beside a Kafka broker: TLS with certificates on
+both sides, and SASL over TLS. Replicas are on both kinds of brokers, and either kind leads.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ OURS, KAFKAS = (1, 2), 5
 
 
 class Secured:
-    """How every node of a cluster is set up."""
+    """The security settings of all nodes of a cluster."""
 
     def __init__(self, protocol: str) -> None:
         self.protocol = protocol
@@ -105,7 +106,7 @@ def cluster(
     with ExitStack() as stack:
         controllers = KafkaControllers(kafka, path, properties=secured.common, format_options=secured.format_options)
         for controller in controllers.nodes:
-            controller.launch()  # it answers to nobody who asks in plain text
+            controller.launch()  # it does not respond to plaintext requests
             stack.callback(controller._kill)
         kafkas = KafkaMember(controllers, path / "kafka", KAFKAS, secured.broker(ports[KAFKAS], plain_ports[KAFKAS]))
         kafkas.port = plain_ports[KAFKAS]
@@ -131,7 +132,7 @@ def produce(cluster: Cluster, topic: str, values: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("replicas", [[1, 5], [5, 1], [1, 2, 5], [2, 1]], ids=str)
-def test_replicas_follow_leaders_of_either_kind(cluster: Cluster, replicas: list[int]) -> None:
+def test_replicas_follow_leaders_of_both_kinds(cluster: Cluster, replicas: list[int]) -> None:
     topic = "t-" + "-".join(map(str, replicas))
     cluster.make(topic, replicas)
     values = [b"%d" % number + b"x" * 500 for number in range(3_000)]
@@ -140,8 +141,8 @@ def test_replicas_follow_leaders_of_either_kind(cluster: Cluster, replicas: list
     assert [one.value for one in consume(cluster.plain, topic, 0)] == values
 
 
-def test_it_goes_on_when_sessions_end(cluster: Cluster) -> None:
-    """Longer than a session lasts; with TLS alone there are none, and it goes on as well."""
+def test_replication_continues_when_authenticated_sessions_expire(cluster: Cluster) -> None:
+    """The test runs longer than a session. With TLS alone there are no sessions."""
     cluster.make("long", [1, 5])
     cluster.make("other-way", [5, 1])
     for number in range(8):
@@ -153,7 +154,7 @@ def test_it_goes_on_when_sessions_end(cluster: Cluster) -> None:
         assert len(consume(cluster.plain, topic, 0)) == 8
 
 
-def test_credentials_are_set_through_a_broker_of_ours_and_count_at_both(cluster: Cluster) -> None:
+def test_credentials_set_through_our_broker_are_valid_at_both(cluster: Cluster) -> None:
     if cluster.secured.protocol == "SSL":
         pytest.skip("nobody says a password there")
     admin = AdminClient({**cluster.client, "bootstrap.servers": f"127.0.0.1:{cluster.ports[1]}"})

@@ -1,4 +1,4 @@
-"""Who is refused, when and with which words: the same bytes to secured listeners of Apache Kafka and of ours."""
+"""Refused authentication: the same bytes to secured listeners of Apache Kafka and of Tailrace get the same errors."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Side:
             cluster.change(m.AlterUserScramCredentialsRequest(upsertions=[bob]), lambda answer: None)
 
     def play(self, listener: str, steps: list[Any]) -> list[Any]:
-        """What each step is answered with."""
+        """Return the response to each step."""
         heard: list[Any] = []
         with socket.create_connection(("127.0.0.1", self.ports[listener]), PATIENCE_S) as plain:
             stream: socket.socket = plain
@@ -94,7 +94,7 @@ def _ask(stream: socket.socket, step: Any) -> Any:
     if isinstance(response, m.ApiVersionsResponse | m.MetadataResponse):
         return type(response).__name__, getattr(response, "error_code", 0)
     if isinstance(response, m.SaslAuthenticateResponse):
-        # A challenge has what was drawn by lot, and a last word follows from it.
+        # A challenge contains random text, and the last message depends on it.
         return response.error_code, response.error_message, response.auth_bytes[:2], response.session_lifetime_ms
     return to_dict(response, version)
 
@@ -133,9 +133,9 @@ IN = [handshake("PLAIN"), token(b"\0alice\0secret")]
 
 PLAYS: dict[str, list[Any]] = {
     "in": [VERSIONS, *IN, METADATA],
-    "in, and for how long": [handshake("PLAIN"), token(b"\0alice\0secret", 1), METADATA],
-    "in with the oldest version": [handshake("PLAIN"), token(b"\0alice\0secret", 0), METADATA],
-    "in by bare tokens": [handshake("PLAIN", 0), b"\0alice\0secret", METADATA],
+    "accepted, with the session lifetime": [handshake("PLAIN"), token(b"\0alice\0secret", 1), METADATA],
+    "accepted with the oldest version": [handshake("PLAIN"), token(b"\0alice\0secret", 0), METADATA],
+    "accepted with bare tokens": [handshake("PLAIN", 0), b"\0alice\0secret", METADATA],
     "wrong password": [handshake("PLAIN"), token(b"\0alice\0wrong")],
     "nobody": [handshake("PLAIN"), token(b"\0nobody\0secret")],
     "no name": [handshake("PLAIN"), token(b"\0\0secret")],
@@ -145,7 +145,7 @@ PLAYS: dict[str, list[Any]] = {
     "two parts": [handshake("PLAIN"), token(b"alice\0secret")],
     "four parts": [handshake("PLAIN"), token(b"\0alice\0secret\0x")],
     "nothing": [handshake("PLAIN"), token(b"")],
-    "wrong, by bare tokens": [handshake("PLAIN", 0), b"\0alice\0wrong"],
+    "refused with bare tokens": [handshake("PLAIN", 0), b"\0alice\0wrong"],
     "another mechanism": [VERSIONS, handshake("OAUTHBEARER")],
     "an unknown mechanism": [handshake("nonsense", 0)],
     "a mechanism in lower case": [handshake("plain")],
@@ -153,20 +153,20 @@ PLAYS: dict[str, list[Any]] = {
     "metadata first": [METADATA],
     "a token first": [token(b"\0alice\0secret")],
     "versions twice": [VERSIONS, VERSIONS],
-    "versions of another time": [(m.ApiVersionsRequest(), 0), *IN, METADATA],
+    "unsupported versions": [(m.ApiVersionsRequest(), 0), *IN, METADATA],
     "groups in between": [handshake("PLAIN"), GROUPS],
     "versions in between": [handshake("PLAIN"), VERSIONS],
     "two handshakes": [handshake("PLAIN"), handshake("PLAIN")],
     "a token too many": [*IN, token(b"\0alice\0secret")],
     "again": [*IN, *IN, METADATA],
-    "again, and again at once": [*IN, *IN, handshake("PLAIN")],
-    "again as somebody else": [*IN, handshake("PLAIN"), token(b"\0eve\0other")],
+    "re-authentication twice in a row": [*IN, *IN, handshake("PLAIN")],
+    "re-authentication as another user": [*IN, handshake("PLAIN"), token(b"\0eve\0other")],
     "again with a wrong password": [*IN, handshake("PLAIN"), token(b"\0alice\0wrong")],
-    "again in another way": [*IN, handshake("SCRAM-SHA-256"), token(b"n,,n=bob,r=x")],
-    "again, and something in between": [*IN, handshake("PLAIN"), GROUPS],
+    "re-authentication with another mechanism": [*IN, handshake("SCRAM-SHA-256"), token(b"n,,n=bob,r=x")],
+    "another request during re-authentication": [*IN, handshake("PLAIN"), GROUPS],
     "SCRAM: nonsense": [handshake("SCRAM-SHA-256"), token(b"nonsense")],
     "SCRAM: binding": [handshake("SCRAM-SHA-256"), token(b"p=tls-unique,,n=bob,r=abc")],
-    "SCRAM: for somebody else": [handshake("SCRAM-SHA-256"), token(b"n,a=root,n=bob,r=abc")],
+    "SCRAM: for another user": [handshake("SCRAM-SHA-256"), token(b"n,a=root,n=bob,r=abc")],
     "SCRAM: a challenge": [handshake("SCRAM-SHA-256"), token(b"n,,n=bob,r=abc")],
     "SCRAM: an extension": [handshake("SCRAM-SHA-256"), token(b"n,,n=bob,r=abc,x=y")],
     "SCRAM: a token": [handshake("SCRAM-SHA-256"), token(b"n,,n=bob,r=abc,tokenauth=true")],
@@ -180,7 +180,7 @@ LISTENERS = ("SASL", "BOTH")
 
 
 @pytest.mark.parametrize("listener", LISTENERS)
-def test_the_same_words_get_the_same_answers(sides: tuple[Side, Side], listener: str) -> None:
+def test_the_same_authentication_steps_get_the_same_responses(sides: tuple[Side, Side], listener: str) -> None:
     found = []
     for name, steps in PLAYS.items():
         theirs, ours = (side.play(listener, steps) for side in sides)
@@ -190,13 +190,11 @@ def test_the_same_words_get_the_same_answers(sides: tuple[Side, Side], listener:
 
 
 @pytest.mark.parametrize("listener", LISTENERS)
-def test_an_unknown_user_is_refused_in_kafkas_words_but_not_before_its_proof(
-    sides: tuple[Side, Side], listener: str
-) -> None:
+def test_an_unknown_user_gets_kafkas_error_but_only_after_its_proof(sides: tuple[Side, Side], listener: str) -> None:
     kafka, ours = sides
     first, proof = b"n,,n=%b,r=abc", token(b"c=biws,r=other,p=AAAA")
     start = handshake("SCRAM-SHA-256")
-    refusal = kafka.play(listener, [start, token(first % b"nobody")])[-1]  # Kafka gives no challenge
+    refusal = kafka.play(listener, [start, token(first % b"nobody")])[-1]  # Kafka sends no challenge
     nobody, bob = (ours.play(listener, [start, token(first % name), proof]) for name in (b"nobody", b"bob"))
     assert nobody == bob
     assert nobody[-1] == refusal
@@ -219,7 +217,7 @@ def _tls_outcome(side: Side, listener: str, version: ssl.TLSVersion, *, identity
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_the_same_certificates_are_believed(sides: tuple[Side, Side], version: ssl.TLSVersion) -> None:
+def test_the_same_client_certificates_are_accepted(sides: tuple[Side, Side], version: ssl.TLSVersion) -> None:
     asked = write_request_header(RequestHeader(18, 0, 1, "test"))
     data = struct.pack(">i", len(asked)) + asked
     outcomes = [
@@ -234,7 +232,7 @@ def test_the_same_certificates_are_believed(sides: tuple[Side, Side], version: s
 
 
 @pytest.mark.parametrize("data", [struct.pack(">i", 10) + bytes(10), b"GET / HTTP/1.1\r\n\r\n", bytes(200)])
-def test_plain_text_is_not_taken_where_tls_is_spoken(sides: tuple[Side, Side], data: bytes) -> None:
+def test_plaintext_is_refused_by_a_tls_listener(sides: tuple[Side, Side], data: bytes) -> None:
     for side in sides:
         with socket.create_connection(("127.0.0.1", side.ports["TLS"]), PATIENCE_S) as stream:
             stream.sendall(data)

@@ -1,5 +1,6 @@
-"""Java's KafkaShareConsumer and the console share consumer at our broker: every record is processed, through crashes of
-consumers and of the broker; rejected ones never come again."""
+"""Java's KafkaShareConsumer and the console share consumer at Tailrace: every record is processed although consumers
+and the broker crash; rejected records are not delivered again.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def broker(tmp_path: Path) -> Iterator[TailraceProcess]:
 
 
 def prepare(broker: TailraceProcess, topic: str, group: str, partitions: int, *, lock_ms: int = 2_000) -> None:
-    """A topic, and a group that begins with its first record."""
+    """Create a topic, and a group that begins with its first record."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
     settings = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": str(lock_ms)}
@@ -61,8 +62,9 @@ def produce(broker: TailraceProcess, topic: str, values: list[str]) -> None:
     assert producer.flush(60) == 0
 
 
-def test_two_consumers_share_a_topic_and_every_record_meets_its_fate(broker: TailraceProcess) -> None:
-    prepare(broker, "orders", "workers", 2, lock_ms=60_000)  # no record comes again because the machine is slow
+def test_two_consumers_accept_release_and_reject_all_records_of_a_topic(broker: TailraceProcess) -> None:
+    # a long lock, so that no record is delivered again because the machine is slow
+    prepare(broker, "orders", "workers", 2, lock_ms=60_000)
     kinds = ["accept", "reject", "release", "renew"]
     values = [f"{kinds[number % 4]}-{number}" for number in range(80)]
     produce(broker, "orders", values)
@@ -80,7 +82,7 @@ def test_two_consumers_share_a_topic_and_every_record_meets_its_fate(broker: Tai
 
 
 @pytest.mark.slow
-def test_crashes_of_a_consumer_and_of_the_broker_lose_nothing(broker: TailraceProcess) -> None:
+def test_no_record_is_lost_when_a_consumer_and_the_broker_crash(broker: TailraceProcess) -> None:
     prepare(broker, "orders", "workers", 2)
     values = [f"{'hold' if number < 20 else 'v'}-{number}" for number in range(400)]
     produce(broker, "orders", values[:200])
@@ -108,7 +110,7 @@ def test_crashes_of_a_consumer_and_of_the_broker_lose_nothing(broker: TailracePr
 
 
 @pytest.mark.slow
-def test_the_console_share_consumer(broker: TailraceProcess, kafka: KafkaInstallation) -> None:
+def test_the_console_share_consumer_reads_a_topic(broker: TailraceProcess, kafka: KafkaInstallation) -> None:
     prepare(broker, "orders", "workers", 1)
     produce(broker, "orders", ["first", "second", "third"])
     common = ("--bootstrap-server", broker.bootstrap, "--topic", "orders", "--group", "workers")

@@ -1,5 +1,6 @@
-"""Share groups over several brokers, ours and Kafka's: who coordinates the group, who keeps its state and who leads the
-partition are different ones, and any of them may be killed."""
+"""Share groups over several Tailrace and Kafka brokers: the group coordinator, the share coordinator (which keeps the
+state) and the leader of the partition are different brokers, and any of them may be killed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from tailrace.protocol.messages import (
     DescribeShareGroupOffsetsRequest,
     IncrementalAlterConfigsRequest,
 )
-from tailrace.shares.state.share_state_coordinator import SharePartitionKey
+from tailrace.shares.state.persisted_state import SharePartitionKey
 from tests.support.confluent import produce
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
@@ -61,7 +62,7 @@ def topic_id(cluster: ReplicatedCluster, topic: str) -> bytes:
 
 
 def begin_early(cluster: ReplicatedCluster, group: str) -> None:
-    """The group begins with a topic's first record."""
+    """Let the group begin with a topic's first record."""
     config = IncrementalAlterConfigsRequest.AlterableConfig(
         name="share.auto.offset.reset", config_operation=0, value="earliest"
     )
@@ -73,7 +74,7 @@ def begin_early(cluster: ReplicatedCluster, group: str) -> None:
 
 
 def group_at(cluster: ReplicatedCluster, topic: str, coordinator: int, keeper: int) -> str:
-    """A group that one broker coordinates, and whose state of a topic's only partition another keeps."""
+    """Return a group that one broker coordinates, and whose state for a topic's only partition is kept by another."""
     wanted = topic_id(cluster, topic)
     for number in range(1_000):
         name = f"g-{coordinator}-{keeper}-{number}"
@@ -82,11 +83,11 @@ def group_at(cluster: ReplicatedCluster, topic: str, coordinator: int, keeper: i
         if places == (broker_of(cluster, partition_of(name, 5)), broker_of(cluster, partition_of(key, 3))):
             begin_early(cluster, name)
             return name
-    raise AssertionError("no name will do")
+    raise AssertionError("no name fits")
 
 
 def broker_of(cluster: ReplicatedCluster, partition: int) -> Node:
-    """Who leads a partition of a coordinators' topic, in the beginning."""
+    """Return the first leader of a partition of a coordinators' topic."""
     return cluster.brokers[partition % len(cluster.brokers) + 1]
 
 
@@ -99,7 +100,7 @@ def create_internal_topics(cluster: ReplicatedCluster) -> None:
 
 @pytest.fixture(scope="module")
 def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
-    """One broker of ours, 1, and one of Apache Kafka, 2. A test leaves them running."""
+    """Start one Tailrace broker (1) and one Apache Kafka broker (2). Tests leave them running."""
     tmp_path = tmp_path_factory.mktemp("mixed")
     with (
         KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
@@ -111,7 +112,7 @@ def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="module")
 def ours(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
-    """Three brokers of ours. A test leaves them running."""
+    """Start three Tailrace brokers. Tests leave them running."""
     tmp_path = tmp_path_factory.mktemp("ours")
     with (
         KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
@@ -122,7 +123,9 @@ def ours(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 class Member:
-    """A librdkafka share consumer in a thread; `ledger` has what all members have got and acknowledged, in order."""
+    """A librdkafka share consumer in a thread; `ledger` has the records that all members got and acknowledged, in
+    order.
+    """
 
     def __init__(self, cluster: ReplicatedCluster, topic: str, group: str, ledger: list[tuple[str, str]]) -> None:
         self._ledger = ledger
@@ -179,8 +182,8 @@ class Member:
         assert not self._thread.is_alive()
 
 
-def settled(ledger: list[tuple[str, str]]) -> set[str]:
-    """What is acknowledged, or may be: who is killed may have kept an acknowledgement that it did not answer."""
+def acknowledged(ledger: list[tuple[str, str]]) -> set[str]:
+    """Return the values that are or may be acknowledged: a killed broker may have persisted without a response."""
     fates: dict[str, str] = {}
     for what, value in ledger:
         if fates.get(value) != "done":
@@ -189,17 +192,17 @@ def settled(ledger: list[tuple[str, str]]) -> set[str]:
 
 
 def check_ledger(ledger: list[tuple[str, str]], values: list[str]) -> None:
-    """Each record was acknowledged, and was not delivered again after that."""
+    """Check that each record was acknowledged, and was not delivered again after that."""
     done: set[str] = set()
     for what, value in ledger:
         assert what == "unanswered" or value not in done, f"{what} {value}, after it was acknowledged"
         if what == "done":
             done.add(value)
-    assert settled(ledger) == set(values)
+    assert acknowledged(ledger) == set(values)
 
 
 def await_nothing_left(cluster: ReplicatedCluster, group: str) -> None:
-    """Until the group's state says so too, of what was acknowledged without an answer as well."""
+    """Wait until the group's state has no lag, also for acknowledgements without a response."""
 
     def left() -> dict[int, tuple[int, int]] | None:
         for one in cluster.brokers.values():
@@ -216,7 +219,7 @@ def await_done(ledger: list[tuple[str, str]], values: list[str], members: list[M
     wanted = set(values)
     deadline = time.monotonic() + 2 * PATIENCE_S
     while True:
-        missing = wanted - settled(list(ledger))
+        missing = wanted - acknowledged(list(ledger))
         if not missing:
             return
         problems = [one.problems for one in members]
@@ -225,10 +228,10 @@ def await_done(ledger: list[tuple[str, str]], values: list[str], members: list[M
 
 
 @pytest.mark.parametrize(("coordinator", "keeper", "leader"), list(product((1, 2), repeat=3)))
-def test_roles_on_our_broker_and_on_kafkas(
+def test_group_coordinator_share_coordinator_and_leader_may_be_kafka_or_tailrace(
     mixed: ReplicatedCluster, coordinator: int, keeper: int, leader: int
 ) -> None:
-    """librdkafka's consumer takes half, and then Java's the rest."""
+    """A librdkafka consumer reads one half, and then a Java consumer the rest."""
     topic = f"t-{coordinator}-{keeper}-{leader}"
     mixed.create(topic, [[leader, 3 - leader]])
     group = group_at(mixed, topic, coordinator, keeper)
@@ -270,7 +273,7 @@ def alter(client: RawClient, group: str, topic: str, start: int) -> int:
 
 
 def offsets(client: RawClient, group: str) -> dict[int, tuple[int, int]]:
-    """By partition of the only topic: where the group begins, and how many records are left."""
+    """Return the start offset and lag of the group, by partition of the only topic."""
     told = described_offsets(client, group)
     assert told.error_code == 0
     return by_partition(told)
@@ -287,8 +290,8 @@ def by_partition(told: Any) -> dict[int, tuple[int, int]]:
     return {one.partition_index: (one.start_offset, one.lag) for topic in told.topics for one in topic.partitions}
 
 
-def test_whoever_is_killed_nothing_is_lost_or_delivered_again(ours: ReplicatedCluster) -> None:
-    """The leader, then who keeps the state, then who coordinates the group."""
+def test_no_record_is_lost_or_delivered_again_when_each_broker_is_killed(ours: ReplicatedCluster) -> None:
+    """First the leader, then the share coordinator, then the group coordinator."""
     ours.create("killed", [[1, 2, 3]], min_insync_replicas="1")
     group = group_at(ours, "killed", 3, 2)
     values: list[str] = []
@@ -319,8 +322,8 @@ def test_whoever_is_killed_nothing_is_lost_or_delivered_again(ours: ReplicatedCl
     check_ledger(ledger, values)
 
 
-def test_whoever_stands_still_for_a_while_does_no_harm(ours: ReplicatedCluster) -> None:
-    """The leader, who keeps the state and who coordinates the group: each comes back and believes to be what it was."""
+def test_no_record_is_lost_or_delivered_again_when_each_broker_is_frozen(ours: ReplicatedCluster) -> None:
+    """The leader, the share coordinator and the group coordinator: each comes back with its old role."""
     ours.create("frozen", [[1, 2, 3]], min_insync_replicas="1")
     group = group_at(ours, "frozen", 3, 2)
     values: list[str] = []
@@ -352,7 +355,7 @@ def test_whoever_stands_still_for_a_while_does_no_harm(ours: ReplicatedCluster) 
     check_ledger(ledger, values)
 
 
-def test_java_consumers_while_brokers_of_both_kinds_are_killed(
+def test_java_consumers_read_everything_while_brokers_of_both_kinds_are_killed(
     mixed: ReplicatedCluster, kafka: KafkaInstallation
 ) -> None:
     mixed.create("both", [[1, 2]])
@@ -390,6 +393,6 @@ def test_java_consumers_while_brokers_of_both_kinds_are_killed(
         "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
         *("--bootstrap-server", mixed.bootstrap, "--describe", "--group", group, "--offsets"),
     )
-    # The start offset is that of the last write; records behind it that are done with count for the lag.
+    # The start offset is that of the last write; completed records after it count for the lag.
     *named, _, lag = told.splitlines()[-1].split()
     assert (named, lag) == ([group, "both", "0"], "0")

@@ -1,5 +1,6 @@
-"""ShareFetch and ShareAcknowledge at a real Kafka and at our broker: the same requests get the same answers (acquired
-ranges, delivery counts, batches, errors and their words) and leave the same state."""
+"""ShareFetch and ShareAcknowledge at Apache Kafka and at Tailrace: the same requests get the same responses (acquired
+ranges, delivery counts, batches, errors and their messages) and leave the same state.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +32,16 @@ def play(kafka: KafkaBroker, seeds: range, steps: int, settings: dict[str, str] 
             one.end()
 
 
-def test_members_of_a_share_group_are_answered_alike(kafka: KafkaBroker) -> None:
+def test_members_of_a_share_group_get_the_same_responses(kafka: KafkaBroker) -> None:
     play(kafka, range(1), 30)
 
 
 @pytest.mark.slow
-def test_members_of_many_share_groups_are_answered_alike(kafka: KafkaBroker) -> None:
+def test_members_of_many_share_groups_get_the_same_responses(kafka: KafkaBroker) -> None:
     play(kafka, range(1, 21), 250)
 
 
 @pytest.mark.slow
-def test_limits_of_a_groups_own_are_kept_alike(kafka: KafkaBroker) -> None:
+def test_limits_of_one_group_give_the_same_responses(kafka: KafkaBroker) -> None:
     settings = {"share.delivery.count.limit": "3", "share.renew.acknowledge.enable": "false"}
     play(kafka, range(25, 33), 200, settings)

@@ -1,4 +1,4 @@
-"""kafka-share-groups prints the same at Kafka and at our broker; `tailrace groups` tells of share groups at both."""
+"""kafka-share-groups prints the same at Kafka and at Tailrace; `tailrace groups` shows share groups of both."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _plain(text: str) -> str:
 
 
 class Member:
-    """One member of the same name at both."""
+    """A member with the same name at both brokers."""
 
     def __init__(self, pair: Pair, group: str, topic: str) -> None:
         self._clients = [RawClient(broker.bootstrap, client_id="sharer") for broker in (pair.ours, pair.kafka)]
@@ -65,7 +65,7 @@ class Member:
             self._join(client, topic)
 
     def _join(self, client: RawClient, topic: str) -> None:
-        """Until everything is assigned."""
+        """Send heartbeats until all partitions are assigned."""
         deadline = time.monotonic() + PATIENCE_S
         while client.ask(FindCoordinatorRequest(key=self._group), 3).error_code:
             assert time.monotonic() < deadline
@@ -91,7 +91,7 @@ class Member:
             client.close()
 
 
-def test_the_tool_prints_the_same(pair: Pair, topic: str) -> None:
+def test_kafka_share_groups_prints_the_same(pair: Pair, topic: str) -> None:
     name = f"group-of-{topic}"
     group = ("--group", name)
     pair.same(TOPICS, "--create", "--topic", topic, "--partitions", "2")
@@ -122,7 +122,7 @@ def test_the_tool_prints_the_same(pair: Pair, topic: str) -> None:
     same(pair, "--list")
 
 
-def test_our_own_tool_at_both(pair: Pair, topic: str) -> None:
+def test_tailrace_groups_works_at_both(pair: Pair, topic: str) -> None:
     name = f"group-of-{topic}"
     pair.same(TOPICS, "--create", "--topic", topic, "--partitions", "2")
     for partition in (0, 1):

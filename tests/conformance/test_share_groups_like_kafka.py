@@ -1,5 +1,6 @@
-"""Share groups (KIP-932) at a real Kafka and at our broker: the same requests get the same answers and leave the same
-records in `__consumer_offsets` and `__share_group_state`."""
+"""Share groups (KIP-932) at Apache Kafka and at Tailrace: the same requests get the same responses and leave the same
+records in `__consumer_offsets` and `__share_group_state`.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def twins(kafka_broker: Callable[..., KafkaBroker]) -> Any:
 
 
 def in_any_order(records: list[Any]) -> list[Any]:
-    """Shares computed together are written in the order of a hash map."""
+    """Sort the records of shares that were computed together: Kafka writes them in the order of a hash map."""
     told: list[Any] = []
     for name, group in groupby(records, key=lambda record: record[1]):
         together = list(group)
@@ -48,7 +49,7 @@ def play(twins: ShareTwins, seeds: range, steps: int) -> None:
 
 
 def compare(twins: ShareTwins) -> int:
-    """Both have the same records; how many there are of groups."""
+    """Check that both have the same records, and return the number of group records."""
     log = twins.kafka.data / str(OFFSETS) / "00000000000000000000.log"
     kafkas, ours = twins.records(log.read_bytes())
     assert in_any_order(ours) == in_any_order(kafkas)
@@ -57,17 +58,17 @@ def compare(twins: ShareTwins) -> int:
     return len(ours)
 
 
-def test_the_same_requests_get_the_same_answers_and_leave_the_same_records(twins: ShareTwins) -> None:
+def test_the_same_share_group_requests_get_the_same_responses_and_leave_the_same_records(twins: ShareTwins) -> None:
     play(twins, range(1), STEPS)
 
 
 @pytest.mark.slow
-def test_many_more_of_them(twins: ShareTwins) -> None:
+def test_many_more_share_group_requests_get_the_same_responses(twins: ShareTwins) -> None:
     play(twins, range(100, 125), 2 * STEPS)
 
 
 @pytest.mark.slow
-def test_topics_that_grow_and_go_and_members_that_fall_silent(twins: ShareTwins) -> None:
+def test_responses_are_the_same_when_topics_grow_or_are_deleted_and_members_time_out(twins: ShareTwins) -> None:
     play = ShareGroupPlay(twins, 0)
     for member in play.members[:3]:
         member.topics = ["orders", "returns"]

@@ -42,7 +42,7 @@ def place(tmp_path: Path, kafka_broker: Callable[..., KafkaBroker]) -> Iterator[
 
 
 def until(condition: Callable[[], Any]) -> Any:
-    """What it gives, once that is something."""
+    """Return the first true result of a condition, which is repeated until then."""
     deadline = time.monotonic() + PATIENCE_S
     while not (found := condition()):
         assert time.monotonic() < deadline
@@ -51,7 +51,7 @@ def until(condition: Callable[[], Any]) -> Any:
 
 
 def beat(client: RawClient, epoch: int, topics: list[str] | None = None) -> Any:
-    """A heartbeat, once the coordinator has loaded what there is."""
+    """Send a heartbeat, once the coordinator has loaded its state."""
     request = ShareGroupHeartbeatRequest(
         group_id=GROUP, member_id="member-1", member_epoch=epoch, subscribed_topic_names=topics
     )
@@ -65,7 +65,7 @@ def topic_id(client: RawClient) -> bytes:
 
 
 def write(client: RawClient, start_offset: int, state_epoch: int) -> None:
-    """As a leader does for a member that has acknowledged records."""
+    """Write state like the leader for a member that has acknowledged records."""
     batch = WriteShareGroupStateRequest.StateBatch(
         first_offset=start_offset + 2, last_offset=start_offset + 4, delivery_state=2, delivery_count=1
     )
@@ -98,7 +98,7 @@ def alter(client: RawClient, start_offset: int) -> None:
 
 
 def facts(client: RawClient) -> dict[str, Any]:
-    """What there is to know of the groups, once everything is loaded."""
+    """Return all facts about the groups, once everything is loaded."""
     described = client.ask(ShareGroupDescribeRequest(group_ids=[GROUP, SET_BY_HAND]), 1)
     asked = [
         DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None)
@@ -120,7 +120,7 @@ def check(client: RawClient, before: dict[str, Any]) -> None:
     assert found == before
 
 
-def test_share_groups_are_kept_while_the_brokers_change(place: Place) -> None:
+def test_share_groups_keep_members_state_and_offsets_when_the_broker_is_replaced(place: Place) -> None:
     place.ours.start()
     create_topic(place.bootstrap, "shared", 2)
     for partition in (0, 1):

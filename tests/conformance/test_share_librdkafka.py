@@ -1,4 +1,4 @@
-"""librdkafka's share consumers at our broker: implicit acceptance, and fates that the application chooses."""
+"""librdkafka's share consumers at Tailrace: implicit acceptance, and explicit acknowledgement types."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_two_consumers_share_a_partition(broker: TailraceProcess) -> None:
     assert read == Counter(values)
 
 
-def test_what_is_released_comes_again_and_what_is_rejected_does_not(broker: TailraceProcess) -> None:
+def test_released_records_are_delivered_again_and_rejected_ones_are_not(broker: TailraceProcess) -> None:
     prepare(broker, "choices", "choosing", 1, lock_ms=60_000)
     fates = {"accept": AcknowledgeType.ACCEPT, "release": AcknowledgeType.RELEASE, "reject": AcknowledgeType.REJECT}
     values = [f"{name} {number}" for number in range(10) for name in fates]
@@ -62,7 +62,7 @@ def test_what_is_released_comes_again_and_what_is_rejected_does_not(broker: Tail
                 fate = fates[value.split()[0]] if delivered[value] == 1 else AcknowledgeType.ACCEPT
                 member.acknowledge(message, fate)
             assert not any(member.commit_sync(30.0).values())
-        assert not list(member.poll(1.0))  # nothing is left over
+        assert not list(member.poll(1.0))  # no record is left
     finally:
         member.close()
     assert delivered == expected

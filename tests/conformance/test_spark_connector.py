@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector at a real Kafka and at our broker: batch and structured streaming, both ways."""
+"""Spark's own Kafka connector at Apache Kafka and at Tailrace: batch and structured streaming, reading and writing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.support.confluent import create_topic
 from tests.support.foreign_clients import SOURCES, maven_jars, python_with
 
-pytestmark = pytest.mark.slow  # two Sparks
+pytestmark = pytest.mark.slow  # it starts Spark twice
 
 SPARK = "4.0.0"
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK}"
@@ -19,7 +19,7 @@ MORE = 60
 PARTITIONS = 3
 
 
-def test_batch_and_stream(bootstrap: str, topic: str, tmp_path: Path) -> None:
+def test_sparks_connector_reads_and_writes_batches_and_streams(bootstrap: str, topic: str, tmp_path: Path) -> None:
     jars = ",".join(map(str, maven_jars(CONNECTOR)))
     spark = python_with(f"pyspark=={SPARK}").with_environment(SPARK_LOCAL_IP="127.0.0.1")
     copy = f"{topic}-copy"

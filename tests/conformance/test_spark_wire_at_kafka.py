@@ -1,4 +1,6 @@
-"""The Spark source's wire transport at a real Kafka, without Spark: what the Java consumer saw, it reads."""
+"""The wire transport of the Spark source at Apache Kafka, without Spark: it reads the same records as the Java
+consumer.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ pytestmark = pytest.mark.kafka
 
 
 @pytest.mark.parametrize("name", ["broker-clean", "broker-crashed"])
-def test_what_the_java_consumer_read(name: str, kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_the_wire_transport_reads_the_records_of_the_java_consumer(
+    name: str, kafka: KafkaInstallation, tmp_path: Path
+) -> None:
     manifest = golden(name).manifest
     golden(name).unpack(tmp_path / "data")
     with KafkaBroker(kafka, tmp_path, after_crash=manifest["ended"] == "crashed") as broker:
@@ -35,5 +39,5 @@ def test_what_the_java_consumer_read(name: str, kafka: KafkaInstallation, tmp_pa
                     "kafka.max.partition.fetch.bytes": size,
                 }
                 assert offsets(read(committed)) == expected["committed"]
-            # The same files in place, with the running broker's bounds.
+            # Read the same files in place, with the running broker's bounds.
             assert read({**chosen, "path": str(tmp_path / "data")}) == found

@@ -1,5 +1,6 @@
-"""Streams groups (KIP-1071) at a real Kafka and at our broker: the same heartbeats get the same answers and leave the
-same records."""
+"""Streams groups (KIP-1071) at Apache Kafka and at Tailrace: the same heartbeats get the same responses and leave the
+same records.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +50,10 @@ def play(kafka: KafkaBroker, settings: dict[str, str], seeds: range) -> None:
         twins.close()
 
 
-def test_the_same_heartbeats_get_the_same_answers(kafka: KafkaBroker, settings: dict[str, str]) -> None:
+def test_the_same_streams_heartbeats_get_the_same_responses(kafka: KafkaBroker, settings: dict[str, str]) -> None:
     play(kafka, settings, range(2))
 
 
 @pytest.mark.slow
-def test_many_more_of_them(kafka: KafkaBroker, settings: dict[str, str]) -> None:
+def test_many_more_streams_heartbeats_get_the_same_responses(kafka: KafkaBroker, settings: dict[str, str]) -> None:
     play(kafka, settings, range(100, 142))

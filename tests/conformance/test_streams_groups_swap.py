@@ -16,7 +16,7 @@ from tests.conformance.test_swap import Place
 from tests.support.confluent import create_topic
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.raw_client import RawClient
-from tests.support.streams_member import PATIENCE_S, StreamsMember, settle, word_count
+from tests.support.streams_member import PATIENCE_S, StreamsMember, reconcile, word_count
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -37,13 +37,13 @@ def described(client: RawClient) -> dict[str, Any]:
     group["members"].sort(key=lambda member: member["memberId"])
     del group[
         "topology"
-    ]  # told with numbers of partitions, but by Kafka after a start only once it has written something
+    ]  # described with numbers of partitions, but by Kafka after a start only once it has written a record
     assert isinstance(group, dict)
     return group
 
 
-def go_on(place: Place, members: list[StreamsMember], before: dict[str, Any]) -> None:
-    """Everybody is known where it was, once the coordinator has read its log; nobody gets anything else to do."""
+def continue_with(place: Place, members: list[StreamsMember], before: dict[str, Any]) -> None:
+    """Check that every member keeps its epoch and tasks, once the coordinator has loaded its log."""
     with RawClient(place.bootstrap) as client:
         for member in members:
             deadline = time.monotonic() + PATIENCE_S
@@ -55,32 +55,32 @@ def go_on(place: Place, members: list[StreamsMember], before: dict[str, Any]) ->
         assert described(client) == before
 
 
-def test_members_go_on_while_the_brokers_change(place: Place) -> None:
+def test_streams_members_keep_epochs_and_tasks_when_the_broker_is_replaced(place: Place) -> None:
     place.ours.start()
     create_topic(place.bootstrap, "lines", 2)
     subtopologies = word_count(GROUP, "lines")
     members = [StreamsMember(GROUP, name, subtopologies) for name in ("m1", "m2")]
     with RawClient(place.bootstrap) as client:
-        settle(client, members, tasks=4)
+        reconcile(client, members, tasks=4)
         before = described(client)
     assert before["groupState"] == "Stable"
     place.ours.kill()
 
     place.kafkas.start()
-    go_on(place, members, before)
+    continue_with(place, members, before)
     members.append(StreamsMember(GROUP, "m3", subtopologies))
     with RawClient(place.bootstrap) as client:
-        settle(client, members, tasks=4)
+        reconcile(client, members, tasks=4)
         before = described(client)
     place.kafkas.stop()
 
     place.ours.start()
-    go_on(place, members, before)
+    continue_with(place, members, before)
     with RawClient(place.bootstrap) as client:
         members.pop(0).leave(client)
-        settle(client, members, tasks=4)
+        reconcile(client, members, tasks=4)
         before = described(client)
     assert place.ours.stop() == 0
 
     place.kafkas.start()
-    go_on(place, members, before)
+    continue_with(place, members, before)

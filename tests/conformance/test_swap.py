@@ -1,4 +1,4 @@
-"""Apache Kafka and Tailrace take turns on one directory and one port, and neither can tell that the other was there."""
+"""Apache Kafka and Tailrace take turns on one directory and one port, without a visible difference for clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONFIG = {"retention.ms": "86400000", "segment.bytes": "1048576", "compression.t
 
 
 def two_free_ports() -> int:
-    """The first of two: the controller's port follows the broker's."""
+    """Return the first of two free ports: the controller's port follows the broker's."""
     while True:
         port = free_port()
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -31,7 +31,7 @@ def two_free_ports() -> int:
 
 
 class Place:
-    """A directory and a port, and who may serve them."""
+    """A directory and a port, which either broker may serve."""
 
     def __init__(self, directory: Path, kafka_broker: Callable[..., KafkaBroker]) -> None:
         port = two_free_ports()
@@ -44,7 +44,7 @@ class Place:
         self.kafkas = kafka_broker(directory, port=port, properties=addresses)
 
     def facts(self) -> dict[str, Any]:
-        """What a client can learn about the cluster, its topics and their configuration."""
+        """Return all that a client can learn about the cluster, its topics and their configs."""
         with RawClient(self.bootstrap) as client:
             answer = client.ask(MetadataRequest(topics=None), 12)
             resources = [
@@ -93,7 +93,7 @@ def check(place: Place, topic: str, written: list[bytes]) -> None:
     assert [record.value for record in got] == written
 
 
-def test_ours_first(place: Place) -> None:
+def test_kafka_serves_a_directory_of_tailrace_and_tailrace_continues(place: Place) -> None:
     place.ours.start()
     create_topic(place.bootstrap, "ours", 2, CONFIG)
     create_topic(place.bootstrap, "empty")
@@ -125,7 +125,7 @@ def test_ours_first(place: Place) -> None:
     assert place.ours.errors == ""
 
 
-def test_kafka_first_and_nobody_stops_cleanly(place: Place) -> None:
+def test_tailrace_serves_a_directory_of_kafka_after_unclean_stops(place: Place) -> None:
     place.kafkas.start()
     create_topic(place.bootstrap, "theirs", 1, CONFIG)
     written = place.append("theirs", "kafka's")

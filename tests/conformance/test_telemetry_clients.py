@@ -1,4 +1,4 @@
-"""Clients push their metrics to our broker, and Prometheus finds them there."""
+"""Clients push their metrics to Tailrace, and Prometheus scrapes them there."""
 
 from __future__ import annotations
 
@@ -88,6 +88,7 @@ def test_the_java_producer_pushes_its_metrics(broker: tailrace.Broker, kafka: Ka
             assert process.wait(TIMEOUT_S) == 0
         finally:
             process.kill()
-    scrape = scrape_until(broker, lambda found: found.sum(SENT, client_id="java") == 3)  # what it pushed last stays
+    # the values of the last push stay
+    scrape = scrape_until(broker, lambda found: found.sum(SENT, client_id="java") == 3)
     assert scrape.value("tailrace_telemetry_skipped_points_total") == 0
     assert scrape.by("kafka_network_requestmetrics_errors_total", "error", request="PushTelemetry").keys() == {"NONE"}

@@ -1,7 +1,7 @@
-"""Lookup by timestamp: for every time there is, the record that Kafka finds; and the one that a plain scan finds.
+"""Lookup by timestamp: for every timestamp the same record as Kafka's lookup and as a plain scan.
 
-Logs are random: times out of order and equal, all codecs, both timestamp types, several segments, sparse and dense
-indexes; and they are asked again after records were deleted, the log was cut, closed, and crashed.
+Logs are random: timestamps out of order and equal, all codecs, both timestamp types, several segments, sparse and dense
+indexes. Lookups are repeated after records were deleted and after the log was truncated, closed and crashed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SPECIAL = [EARLIEST, LATEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED]
 
 
 class Timestamps:
-    """Random times: growing by and large, often equal, now and then far back, ahead, or none at all."""
+    """Random timestamps: mostly growing, often equal, sometimes far back, ahead, or absent."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -75,7 +75,7 @@ class Timestamps:
 
 
 class Scan:
-    """Every record in a log's segments, decoded; what Kafka's lookup means, without an index."""
+    """Every record in a log's segments, decoded, with Kafka's lookup rules applied without an index."""
 
     def __init__(self, log: PartitionLog) -> None:
         self.log = log
@@ -87,10 +87,10 @@ class Scan:
         return sorted({near for time in times for near in (time - 1, time, time + 1) if near >= 0})
 
     def find(self, time: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record at or after a time.
+        """Return (timestamp, offset) of the first record at or after a time, or None.
 
-        The first segment that reaches the time decides: if its records at or past the time all lie below the log
-        start, no later segment is asked.
+        The first segment that reaches the time decides: if all its records at or after the time are below the log
+        start, later segments are not searched.
         """
         for segment, records in self.segments:
             latest = max((record.timestamp for record in records), default=-1)
@@ -100,14 +100,14 @@ class Scan:
         return None
 
     def find_largest(self) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record that has the largest timestamp, even below the log start."""
+        """Return (timestamp, offset) of the first record with the largest timestamp, even below the log start."""
         timed = [record for record in self.records if record.timestamp_type != TimestampType.NO_TIMESTAMP]
         latest = max((record.timestamp for record in timed), default=-1)
         return next(((r.timestamp, r.offset) for r in timed if r.timestamp == latest), None)
 
 
 def assert_like_a_scan(log: PartitionLog) -> list[int]:
-    """Compare every time there is, and those beside it; the times."""
+    """Compare the lookup of every timestamp, and of its neighbours, with a scan. Return the timestamps."""
     scan = Scan(log)
     times = scan.every_time()
     for time in times:
@@ -123,7 +123,7 @@ def batch_ends(log: PartitionLog) -> list[int]:
 
 
 class Lookups:
-    """One random log and what happens to it; `check` is called after every change."""
+    """One random log and its changes; `check` is called after every change."""
 
     def __init__(self, log: Any, seed: int) -> None:
         self.log = log
@@ -223,14 +223,14 @@ class OursAlone:
 
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("seed", range(2))
-def test_every_time_is_found_where_a_scan_finds_it(config: str, seed: int, tmp_path: Path) -> None:
+def test_every_timestamp_finds_the_same_record_as_a_scan(config: str, seed: int, tmp_path: Path) -> None:
     Lookups(OursAlone(tmp_path / "topic-0", CONFIGS[config]), seed).run()
 
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("seed", range(10, 13))
-def test_every_time_is_found_where_kafka_finds_it(
+def test_every_timestamp_finds_the_same_record_as_kafka(
     config: str, seed: int, log_oracle: LogOracle, tmp_path: Path
 ) -> None:
     log_oracle.reset()
@@ -241,7 +241,7 @@ def test_every_time_is_found_where_kafka_finds_it(
 @pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("seed", range(100, 200))
-def test_every_time_of_more_logs_is_found_where_kafka_finds_it(
+def test_every_timestamp_of_more_logs_finds_the_same_record_as_kafka(
     config: str, seed: int, log_oracle: LogOracle, tmp_path: Path
 ) -> None:
     log_oracle.reset()
@@ -250,7 +250,7 @@ def test_every_time_of_more_logs_is_found_where_kafka_finds_it(
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("magic", [0, 1])
-def test_every_time_in_a_log_of_old_messages_is_found_where_kafka_finds_it(
+def test_every_timestamp_in_a_log_of_old_messages_finds_the_same_record_as_kafka(
     magic: int, log_oracle: LogOracle, tmp_path: Path
 ) -> None:
     log = OursAndKafkas(log_oracle, tmp_path, CONFIGS["sparse indexes"])
@@ -290,10 +290,10 @@ def test_a_first_record_from_1970_is_an_index_entry_of_zeros_and_not_padding(
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("seed", range(3))
-def test_every_time_in_a_compacted_log_is_found_where_kafka_finds_it(
+def test_every_timestamp_in_a_compacted_log_finds_the_same_record_as_kafka(
     seed: int, log_oracle: LogOracle, tmp_path: Path
 ) -> None:
-    """Also the times of records that are gone, and in batches whose base timestamp is a delete horizon."""
+    """Also timestamps of removed records, and batches whose base timestamp is a delete horizon."""
     settings = {**CONFIGS["dense indexes"], "cleanup.policy": "compact", "delete.retention.ms": "1000"}
     log = OursAndKafkas(log_oracle, tmp_path, settings)
     times = Timestamps(seed)

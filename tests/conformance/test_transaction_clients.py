@@ -1,4 +1,4 @@
-"""Transactional producers of several clients, unchanged, against `tailrace serve`: commit, abort, fence, offsets."""
+"""Transactional producers of several clients, unchanged, with `tailrace serve`: commit, abort, fence, offsets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TailraceProcess
 
 
 def committed(bootstrap: str, topic: str) -> list[bytes]:
-    """What librdkafka reads with read_committed."""
+    """Return the records that librdkafka reads with read_committed."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -50,7 +50,7 @@ def committed(bootstrap: str, topic: str) -> list[bytes]:
         consumer.close()
 
 
-def test_librdkafka_reads_works_and_writes_exactly_once(broker: TailraceProcess, topic: str) -> None:
+def test_librdkafka_consumes_and_produces_exactly_once(broker: TailraceProcess, topic: str) -> None:
     source, sink = f"{topic}-in", f"{topic}-out"
     for name in (source, sink):
         create_topic(broker.bootstrap, name)
@@ -80,7 +80,7 @@ def test_librdkafka_reads_works_and_writes_exactly_once(broker: TailraceProcess,
         if rounds == 2:
             producer.abort_transaction(TIMEOUT_S)
             (back,) = consumer.committed(place, TIMEOUT_S)
-            assert back.offset == done, "an abort leaves the offsets as they were"
+            assert back.offset == done, "an abort changes no offsets"
             consumer.seek(back)
             continue
         producer.commit_transaction(TIMEOUT_S)
@@ -106,7 +106,7 @@ def test_librdkafka_fences_an_older_instance(broker: TailraceProcess, topic: str
     assert committed(broker.bootstrap, topic) == [b"of the new one"]
 
 
-def test_aiokafka(broker: TailraceProcess, topic: str) -> None:
+def test_aiokafka_commits_and_aborts_transactions_with_offsets(broker: TailraceProcess, topic: str) -> None:
     from aiokafka import AIOKafkaProducer
     from aiokafka.structs import TopicPartition as Partition
 
@@ -135,7 +135,7 @@ def test_aiokafka(broker: TailraceProcess, topic: str) -> None:
     assert found.offset == 5
 
 
-def test_kafka_python(broker: TailraceProcess, topic: str) -> None:
+def test_kafka_python_commits_and_aborts_transactions(broker: TailraceProcess, topic: str) -> None:
     from kafka import KafkaProducer
 
     create_topic(broker.bootstrap, topic)
@@ -155,15 +155,17 @@ def test_kafka_python(broker: TailraceProcess, topic: str) -> None:
 
 
 @pytest.mark.parametrize("version", [(), ("2.3.0",)], ids=["newest", "2019"])
-def test_franz_go(bootstrap: str, topic: str, version: tuple[str, ...]) -> None:
-    """Both protocols; at a real Kafka as well."""
+def test_franz_go_commits_aborts_and_is_fenced(bootstrap: str, topic: str, version: tuple[str, ...]) -> None:
+    """With both transaction protocols, at Apache Kafka as well."""
     create_topic(bootstrap, topic)
     told = json.loads(go_program("franztransactions")(bootstrap, topic, *version))
     assert told == {"committed": ["one", "one", "two", "two", "three", "three"], "fenced": True}
 
 
 @pytest.mark.kafka
-def test_java_in_the_newer_protocol(broker: TailraceProcess, topic: str, log_oracle: LogOracle) -> None:
+def test_the_java_producer_uses_the_newer_transaction_protocol(
+    broker: TailraceProcess, topic: str, log_oracle: LogOracle
+) -> None:
     create_topic(broker.bootstrap, topic)
     with log_oracle.connect(broker.bootstrap) as java:
         for number, end in enumerate(["commit", "abort", "commit", "open"]):

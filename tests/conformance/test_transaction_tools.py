@@ -1,6 +1,6 @@
-"""Tools about transactions, at a real Kafka and at ours: kafka-transactions prints the same, and so do we at either.
+"""Tools for transactions at Apache Kafka and at Tailrace: kafka-transactions prints the same, and so does our command.
 
-DumpLogSegments reads our `__transaction_state`, and the performance tool of Kafka's producer commits through us.
+DumpLogSegments reads our `__transaction_state`, and Kafka's producer performance tool commits transactions at Tailrace.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Pair:
 
 
 def without_ids(text: str) -> str:
-    """Tables as words, without producer ids and times, which differ by nature."""
+    """Return the words of a table, without producer ids and times, which differ."""
     lines = [line.split() for line in text.splitlines() if line.strip()]
     told = [[re.sub(r"^\d{4,}$", "N", word) for word in line] for line in lines]
     return "\n".join(" ".join(line) for line in sorted(told))
@@ -63,7 +63,7 @@ def pair(log_oracle: LogOracle, kafka: KafkaInstallation, tmp_path_factory: pyte
         for broker in (theirs, ours):
             create_topic(broker.bootstrap, "played", 2)
             with log_oracle.connect(broker.bootstrap) as java:
-                for number in range(2000, 2003):  # ids are large on both sides, as times are
+                for number in range(2000, 2003):  # so that ids are as large as times on both sides
                     java.transaction(f"id{number}", "played", 0, [record(number)], end="commit")
                 java.transaction("aborts", "played", 0, [record(1)], end="abort")
                 java.transaction("stays", "played", 1, [record(2)], end="open")
@@ -77,7 +77,7 @@ def record(number: int) -> OracleRecord:
 
 
 def hang(bootstrap: str) -> None:
-    """An open transaction that no coordinator knows of, as brokers before Kafka 3.6 let happen; of long ago."""
+    """Open a transaction that no coordinator knows, a long time ago, as could happen with brokers before Kafka 3.6."""
     records = batch(b"lost", timestamp=1_000, producer_id=HANGING, sequence=0, transactional=True)
     topic = ProduceRequest.TopicProduceData(
         name="played", partition_data=[ProduceRequest.PartitionProduceData(index=0, records=records)]
@@ -88,7 +88,7 @@ def hang(bootstrap: str) -> None:
         assert told.error_code == 0
 
 
-def test_listing(pair: Pair) -> None:
+def test_transactions_are_listed_the_same(pair: Pair) -> None:
     everything = pair.same("list", plain=without_ids)
     assert "stays 1 N Ongoing" in everything or re.search(r"stays 1 \d+ Ongoing", everything)
     for option in (
@@ -99,7 +99,7 @@ def test_listing(pair: Pair) -> None:
         pair.same("list", *option, plain=without_ids)
 
 
-def test_describing(pair: Pair) -> None:
+def test_transactions_are_described_the_same(pair: Pair) -> None:
     def plain(text: str) -> str:
         return re.sub(r"\b\d{2,}\b", "N", " ".join(text.split()))
 
@@ -107,7 +107,7 @@ def test_describing(pair: Pair) -> None:
         assert one in pair.same("describe", "--transactional-id", one, plain=plain)
 
 
-def test_finding_and_aborting_what_hangs(pair: Pair) -> None:
+def test_hanging_transactions_are_found_and_aborted_the_same(pair: Pair) -> None:
     for broker in pair.brokers:
         hang(broker.bootstrap)
     options = ("--broker-id", "1", "--max-transaction-timeout", "1")
@@ -118,7 +118,7 @@ def test_finding_and_aborting_what_hangs(pair: Pair) -> None:
         assert ours.status == 1
         (hanging,) = ours.json["hanging"]
         assert (hanging["producerId"], hanging["topic"], hanging["partition"]) == (HANGING, "played", 0)
-    # One is ended by Kafka's tool, the other by ours.
+    # One is aborted by Kafka's tool, the other by ours.
     kafka, broker = pair.brokers
     offset = str(hanging["startOffset"])
     pair.run(kafka.bootstrap, "abort", "--topic", "played", "--partition", "0", "--start-offset", offset)
@@ -136,7 +136,7 @@ def _without_minutes(text: str) -> str:
     return re.sub(r"\d{6,}(?=\s*$)", "N", text, flags=re.M)
 
 
-def test_our_tool_at_either(pair: Pair) -> None:
+def test_our_command_works_at_kafka_and_at_tailrace(pair: Pair) -> None:
     told = []
     for broker in pair.brokers:
         listed = tailrace("transactions", "list", "--bootstrap", broker.bootstrap, "--json")
@@ -151,7 +151,7 @@ def test_our_tool_at_either(pair: Pair) -> None:
     assert told[0] == told[1]
 
 
-def test_kafka_reads_our_log_of_transactions(pair: Pair) -> None:
+def test_dump_log_segments_reads_our_transaction_state(pair: Pair) -> None:
     _, ours = pair.brokers
     logs = [one / "00000000000000000000.log" for one in sorted(Path(ours.data).glob("__transaction_state-*"))]
     files = ",".join(str(path) for path in logs if path.stat().st_size)
@@ -163,7 +163,7 @@ def test_kafka_reads_our_log_of_transactions(pair: Pair) -> None:
         assert f'"transactionStatus":{state}' in text
 
 
-def test_the_performance_tool_in_transactions(pair: Pair, kafka: KafkaInstallation) -> None:
+def test_the_producer_performance_tool_commits_transactions(pair: Pair, kafka: KafkaInstallation) -> None:
     _, ours = pair.brokers
     printed = kafka.tool(
         "org.apache.kafka.tools.ProducerPerformance",

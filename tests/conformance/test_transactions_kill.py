@@ -1,4 +1,6 @@
-"""Transactions of real clients over `kill -9`: what is committed is seen in all partitions, what is aborted in none."""
+"""Transactions of real clients across `kill -9`: committed records are visible in all partitions, aborted
+ones in none.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tests.support.transaction_load import TransactionLoad
 PARTITIONS = 2
 
 
-def test_commits_aborts_and_zombies(tmp_path: Path) -> None:
+def test_committed_transactions_are_visible_and_aborted_ones_are_not(tmp_path: Path) -> None:
     with TailraceProcess(tmp_path / "data", "-o", "transaction.state.log.num.partitions=2") as broker:
         create_topic(broker.bootstrap, "load", PARTITIONS)
         load = TransactionLoad(broker.bootstrap, "load", PARTITIONS, seed=3)
@@ -28,7 +30,7 @@ def test_commits_aborts_and_zombies(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_over_kills(tmp_path: Path, seed: int) -> None:
+def test_transactions_stay_atomic_when_the_broker_is_killed(tmp_path: Path, seed: int) -> None:
     with TailraceProcess(tmp_path / "data", "-o", "transaction.state.log.num.partitions=2") as broker:
         create_topic(broker.bootstrap, "load", PARTITIONS)
         load = TransactionLoad(broker.bootstrap, "load", PARTITIONS, seed)
@@ -48,7 +50,7 @@ def test_over_kills(tmp_path: Path, seed: int) -> None:
         finally:
             done.set()
             killer.join()
-        for transactional_id in ("a", "b"):  # what was left open is aborted
+        for transactional_id in ("a", "b"):  # open transactions are aborted
             load._producers.pop(transactional_id, None)
             load._producer(transactional_id)
         load.check()

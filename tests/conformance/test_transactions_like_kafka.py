@@ -1,4 +1,5 @@
-"""Transactions, played to a real Kafka and to our broker: the same answers, and the same left in every log.
+"""Transactions at Apache Kafka and at Tailrace: the same random requests get the same responses and leave the same
+logs.
 
 A play that differs is replayed with `TransactionPlay(twins, SEED).run(STEPS)`.
 """
@@ -32,7 +33,7 @@ class Stage(NamedTuple):
     our_files: MemoryFiles
 
     def index_files(self, partition: str) -> tuple[bytes, bytes]:
-        """Of aborted transactions in a partition: Kafka's and ours."""
+        """Return the indexes of aborted transactions of a partition: Kafka's and ours."""
         path = self.data / partition / "00000000000000000000.txnindex"
         ours = self.our_files.read(str(path)) if self.our_files.exists(str(path)) else b""
         return path.read_bytes() if path.exists() else b"", ours
@@ -74,14 +75,14 @@ def play(stage: Stage, seed: int, steps: int, *, has_new_clients: bool = True) -
     return made
 
 
-def test_the_same_requests_get_the_same_answers(stage: Stage) -> None:
+def test_the_same_transaction_requests_get_the_same_responses(stage: Stage) -> None:
     played = [play(stage, seed, 130) for seed in range(3)]
     assert all(any(stage.index_files(f"{one.topic}-{number}")[1] for number in range(PARTITIONS)) for one in played)
     told: dict[str, set[int]] = {}
     for one in played:
         for what, codes in one.codes.items():
             told.setdefault(what, set()).update(codes)
-    # Each kind of request was granted, and refused in more than one way: fenced, wrong id, wrong state.
+    # Each kind of request succeeded, and was refused in more than one way: fenced, wrong id, wrong state.
     assert {0, 47, 49, 90} <= told["add"]
     assert {0, 48, 49, 90} <= told["end"]
     assert {0, 47, 48} <= told["produce"]
@@ -89,20 +90,20 @@ def test_the_same_requests_get_the_same_answers(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_more_plays(stage: Stage) -> None:
+def test_more_transaction_requests_get_the_same_responses(stage: Stage) -> None:
     for seed in range(100, 160):
         play(stage, seed, 200)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", [1, 0, 2])
-def test_at_other_feature_levels(stage: Stage, level: int) -> None:
-    """transaction.version goes down and up again: what the coordinators write follows."""
+def test_responses_are_the_same_at_other_feature_levels(stage: Stage, level: int) -> None:
+    """transaction.version goes down and up again, and the coordinators' records change with it."""
     update = UpdateFeaturesRequest.FeatureUpdateKey(feature="transaction.version", max_version_level=level)
     update.upgrade_type = 2 if level < 2 else 1
     for side in (stage.twins.kafka, stage.twins.ours):
         answer = side.ask(UpdateFeaturesRequest(feature_updates=[update], timeout_ms=30_000), 1)
         assert not answer.error_code, answer
-    time.sleep(1)  # until Kafka's coordinator has heard of it
+    time.sleep(1)  # until Kafka's coordinator knows it
     for seed in range(200 + 20 * level, 208 + 20 * level):
         play(stage, seed, 150, has_new_clients=level > 0)

@@ -1,6 +1,7 @@
-"""Kafka and Tailrace take turns on one directory: a transaction that one has open, the other ends.
+"""Kafka and Tailrace take turns on one directory: each ends the transactions that the other has opened.
 
-And producers near their last epoch, which no test has the time to reach: their state is put into the log beforehand.
+Some producers are near their last epoch, which no test has the time to reach: their state is written to the log
+beforehand.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _AGAIN = {14, 15, 16, 51}  # loading, not available, elsewhere, concurrent
 
 
 class Producer:
-    """A transactional producer that can be stopped with its transaction open, and go on elsewhere."""
+    """A transactional producer that can be stopped with an open transaction and continue with another broker."""
 
     def __init__(self, bootstrap: str, transactional_id: str) -> None:
         self.bootstrap = bootstrap
@@ -97,7 +98,7 @@ class Producer:
         return int(told.error_code)
 
     def committed(self, topic: str) -> list[bytes | None]:
-        """What a consumer of committed records sees."""
+        """Return the records that a read_committed consumer sees."""
         part = m.FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=10_000_000)
         request = m.FetchRequest(
             replica_id=-1,
@@ -145,7 +146,7 @@ def place(tmp_path: Path, kafka_broker: Callable[..., KafkaBroker]) -> Iterator[
 
 
 @pytest.mark.slow
-def test_what_one_has_open_the_other_ends(place: tuple[TailraceProcess, KafkaBroker]) -> None:
+def test_each_broker_ends_the_open_transactions_of_the_other(place: tuple[TailraceProcess, KafkaBroker]) -> None:
     ours, kafkas = place
     ours.start()
     create_topic(ours.bootstrap, "t")
@@ -170,7 +171,7 @@ def test_what_one_has_open_the_other_ends(place: tuple[TailraceProcess, KafkaBro
     assert third.end(commit=True) == 0
     assert second.end(commit=True) == 0
     assert first.committed("t") == [b"first", b"third", b"second again"]
-    first.init()  # a new instance: what the old one has open is aborted
+    first.init()  # a new instance: the old one's open transaction is aborted
     assert first.committed("t") == [b"first", b"third", b"second again"]
     assert first.write("t", b"at last") == 0
     assert first.end(commit=True) == 0
@@ -187,7 +188,9 @@ def _until(is_so: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.slow
-def test_producers_near_their_last_epoch(tmp_path: Path, kafka_broker: Callable[..., KafkaBroker]) -> None:
+def test_producers_near_their_last_epoch_get_new_ids_as_at_kafka(
+    tmp_path: Path, kafka_broker: Callable[..., KafkaBroker]
+) -> None:
     options = [word for name, value in SETTINGS.items() for word in ("-o", f"{name}={value}")]
     ours = TailraceProcess(tmp_path / "ours" / "data", *options)
     told = []
@@ -208,7 +211,7 @@ def test_producers_near_their_last_epoch(tmp_path: Path, kafka_broker: Callable[
 
 
 def _put_into_the_log(bootstrap: str, epochs: dict[str, int]) -> None:
-    Producer(bootstrap, "nobody").init()  # makes the topic
+    Producer(bootstrap, "nobody").init()  # creates the topic
     for number, (transactional_id, epoch) in enumerate(epochs.items()):
         facts = Facts(
             TransactionState.EMPTY, 500_000 + number, epoch, timeout_ms=60_000, last_update_ms=int(time.time() * 1000)
@@ -219,13 +222,13 @@ def _put_into_the_log(bootstrap: str, epochs: dict[str, int]) -> None:
         data = m.ProduceRequest.TopicProduceData(
             name=STATE, partition_data=[m.ProduceRequest.PartitionProduceData(index=0, records=records)]
         )
-        with RawClient(bootstrap, client_id="__admin_client") as client:  # who may write to such topics
+        with RawClient(bootstrap, client_id="__admin_client") as client:  # the client id that may write to such topics
             answer = client.ask(m.ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data]), 9)
         assert answer.responses[0].partition_responses[0].error_code == 0
 
 
 def _at_the_end_of_epochs(bootstrap: str) -> list[Any]:
-    """What becomes of ids and epochs, with new ids as numbers."""
+    """Return the ids and epochs after each step, with new ids as numbers."""
     told: list[Any] = []
     new: list[int] = []
 
@@ -246,7 +249,7 @@ def _at_the_end_of_epochs(bootstrap: str) -> list[Any]:
                 note(f"end {commit}", producer, producer.end(commit=commit))
                 after = (producer.producer_id, producer.epoch)
                 producer.producer_id, producer.epoch = before
-                note("the same end again", producer, producer.end(commit=commit))
+                note("the same EndTxn again", producer, producer.end(commit=commit))
                 producer.producer_id, producer.epoch = after
             note("left open", producer, producer.write("t", b"open"))
     told.append(len(Producer(bootstrap, "x").committed("t")))

@@ -1,4 +1,4 @@
-"""Directories that a real broker left, by a clean stop and killed under load, opened by our log."""
+"""Our log opens directories of Apache Kafka, after a clean stop and after a kill under load."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def fill(client: KafkaClient) -> None:
     client.transaction("payer-1", "payments", 0, some_records(0, 9), end="commit")
     client.transaction("payer-2", "payments", 0, some_records(9, 20), end="abort")
     client.produce("payments", 0, some_records(20, 24), config={"enable.idempotence": "true"})
-    patient = {"transaction.timeout.ms": "600000"}  # no coordinator is to end it while the test runs
+    patient = {"transaction.timeout.ms": "600000"}  # no coordinator may abort it while the test runs
     client.transaction("payer-1", "payments", 0, some_records(24, 30), end="open", config=patient)
     client.produce("audit", 0, *(some_records(n, n + 4) for n in range(0, 40, 4)))
     client.delete_records("audit", 0, 22)
@@ -81,14 +81,16 @@ def fill(client: KafkaClient) -> None:
 
 @contextmanager
 def load_on(broker: KafkaBroker) -> Iterator[Callable[[int], None]]:
-    """Producers that send one batch after the other until the broker is gone; yields a wait for so many batches."""
+    """Run producers that send one batch after the other until the broker stops. Yield a function that waits for so many
+    batches.
+    """
     sent = threading.Semaphore(0)
 
     def produce(partition: int) -> None:
         with suppress(OSError):
             for number in count():
                 builder = BatchBuilder(codec=CODECS[number % 4])
-                noise = random.Random(number)  # so that nothing compresses well and a segment fills soon
+                noise = random.Random(number)  # noise does not compress, so that a segment fills soon
                 for n in range(10):
                     builder.append(START_MS + number, b"%d" % n, noise.randbytes(500))
                 broker.produce("load", partition, builder.build())
@@ -100,7 +102,7 @@ def load_on(broker: KafkaBroker) -> Iterator[Callable[[int], None]]:
 
     def wait_for(batches: int) -> None:
         for _ in range(batches):
-            assert sent.acquire(timeout=60), "the producers stand still"
+            assert sent.acquire(timeout=60), "the producers make no progress"
 
     yield wait_for
     for thread in threads:
@@ -108,7 +110,9 @@ def load_on(broker: KafkaBroker) -> Iterator[Callable[[int], None]]:
 
 
 def content_of(folder: Path) -> dict[str, bytes]:
-    """A partition's files; without the epoch that a broker adds at the log's end when it becomes leader again."""
+    """Return a partition's files, without the epoch that a broker adds at the log's end when it becomes
+    leader again.
+    """
     return {
         file.name: file.read_bytes()
         for file in folder.iterdir()
@@ -120,7 +124,7 @@ def fields(records: list[OracleRecord]) -> list[tuple[object, ...]]:
     return [(r.offset, r.timestamp, r.key, r.value) for r in records]
 
 
-def test_killed_under_load_kafka_and_we_recover_the_same_log(
+def test_after_a_kill_under_load_kafka_and_tailrace_recover_the_same_log(
     kafka_broker: Callable[..., KafkaBroker], log_oracle: LogOracle, tmp_path: Path
 ) -> None:
     broker = kafka_broker(properties=KAFKA)
@@ -157,7 +161,7 @@ def test_killed_under_load_kafka_and_we_recover_the_same_log(
         for name in mine:
             assert mine[name] == theirs[name], (partition, name)
 
-    # And what Kafka has stopped cleanly by now is opened without looking at it.
+    # Kafka has stopped cleanly by now, so the log is opened without a scan.
     directory, report = open_directory(broker.data, now_ms)
     assert report.was_clean
     assert report.recoveries == {}
@@ -175,10 +179,10 @@ CLEAN = [name for name in golden_names("partition") if golden(name).manifest["en
 @pytest.mark.parametrize(
     ("name", "clean"), [*((name, True) for name in CLEAN), *((name, False) for name in golden_names("partition"))]
 )
-def test_kafka_and_we_leave_the_same_files_of_a_directory_opened_and_closed(
+def test_kafka_and_tailrace_leave_the_same_files_after_opening_and_closing_a_directory(
     name: str, clean: bool, log_oracle: LogOracle, tmp_path: Path
 ) -> None:
-    """After its clean stop; and scanned from its start, whatever its end was."""
+    """After a clean stop; and with a full scan, whatever the last stop was."""
     directory = golden(name)
     settings = {**directory.manifest["open"], "clean_shutdown": clean, "recovery_point": 0}
     log = open_golden(directory, directory.unpack(tmp_path / "ours") / "topic-0", **settings)

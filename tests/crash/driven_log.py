@@ -46,7 +46,7 @@ class Outcome:
     topic_id: TopicId | None = None
 
     def problem(self, batches: tuple[StoredBatch, ...], start: int, end: int, topic_id: TopicId | None) -> str | None:
-        """Why a recovered log is not this outcome; None if it is."""
+        """Return the reason why a recovered log is not this outcome, or None if it is."""
         if topic_id != self.topic_id:
             return f"topic id {topic_id}, not {self.topic_id}"
         if not self.min_start <= start <= self.max_start:
@@ -73,7 +73,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What may be found: per partition its outcomes, None among them if it may be gone; whether the stop is clean."""
+    """The allowed states: the outcomes of each partition, with None if it may be gone, and if the stop is clean."""
 
     partitions: dict[TopicPartition, tuple[Outcome | None, ...]]
     must_be_clean: bool = False
@@ -124,7 +124,7 @@ class Driver:
         return max((outcome.max_start for outcome in outcomes), default=0)
 
     def expectation_at(self, index: int) -> Expectation:
-        """What a crash after `index` operations of the trace may leave."""
+        """Return the states that a crash after `index` operations of the trace may leave."""
         found = Expectation({})
         for start, end, during, after in self._spans:
             if index < start:
@@ -166,7 +166,7 @@ class Driver:
         return partition
 
     def create_all(self, topics: dict[str, TopicId], leader_epoch: int) -> None:
-        """Of each topic a partition, together."""
+        """Create one partition of each topic in one call."""
         wanted = [NewLog(TopicPartition(name, 0), self.config, id_, leader_epoch) for name, id_ in topics.items()]
         meanwhile: dict[TopicPartition, list[Outcome]] = {new.partition: [Outcome()] for new in wanted}
 

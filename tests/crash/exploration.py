@@ -83,7 +83,7 @@ def _judge(driver: Driver, state: CrashState, expected: Expectation, cache: dict
 
 
 def judge(found: Recovered, expected: Expectation) -> list[str]:
-    """What is wrong with a recovered directory."""
+    """Return the problems of a recovered directory."""
     problems = []
     if expected.must_be_clean and (not found.was_clean or found.was_scanned):
         problems.append("a stop that had ended cleanly was taken for a crash")

@@ -1,4 +1,4 @@
-"""What must hold of any open log, checked against a naive reading of its bytes.
+"""Checks of any open log against a naive reading of its bytes.
 
 `check_log` walks every segment from its first byte and works out by itself what the indexes, the producer states, the
 leader epochs and the reads should be.
@@ -20,7 +20,7 @@ from tailrace.records.control_records import end_marker
 
 @dataclass
 class NaiveProducer:
-    """A producer's state as the log's bytes tell it; `last_*` are None before its first data batch."""
+    """A producer's state, from the bytes of the log; `last_*` are None before its first data batch."""
 
     epoch: int
     last_sequence: int | None = None
@@ -89,7 +89,7 @@ def check_log(log: PartitionLog, deleted_below: int = 0) -> None:
         check_indexes(segment, batches)
         expected = [replay.aborted[offset] for offset in replay.aborted if offset not in aborted_before]
         _check_aborted(segment, expected, first_stored or 0, {batch.base_offset for batch, _ in batches})
-    # It may end later: a truncation that falls into a gap, or into a batch, ends the log where it was told to.
+    # It may end later: a truncation that falls into a gap, or into a batch, ends the log at the requested offset.
     assert max(next_offset, log.segments.active.base_offset) <= log.log_end_offset
     check_producers(log, replay)
     check_epochs(log, deleted_below)

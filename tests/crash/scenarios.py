@@ -137,7 +137,7 @@ def epochs_written_late() -> Driver:
 
 
 def checkpoints_written_late() -> Driver:
-    """Offsets are noted beside the log, which is cut meanwhile, and deleted and made anew."""
+    """Offsets are noted beside the log, which is truncated meanwhile, deleted, and created again."""
     driver = Driver(small_segments())
     waiting: list[Work] = []
     driver.directory.flush_by(waiting.append, lambda error: None)
@@ -354,7 +354,7 @@ def transactions() -> Driver:
 
 
 def truncated_transactions() -> Driver:
-    """What producers wrote is cut off and other producers write at the same places."""
+    """Transactions are truncated, and other producers write at the same offsets."""
     driver = Driver(small_segments())
     partition = driver.create()
     producers = _Producers(driver, partition)
@@ -485,7 +485,7 @@ def compaction_of_transactions() -> Driver:
 
 
 def proposed_compaction() -> Driver:
-    """What was compacted elsewhere is swapped in."""
+    """A log that was compacted elsewhere replaces the present one."""
     driver = Driver(small_segments(cleanup_policy=frozenset({"compact"}), delete_retention_ms=50))
     partition = driver.create()
     producers = _Producers(driver, partition)

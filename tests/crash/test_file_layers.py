@@ -84,7 +84,7 @@ def outcome(step: Callable[[Workbench], object], bench: Workbench) -> object:
 
 @pytest.mark.parametrize("layer", [MemoryFiles, RecordingFiles, lambda: FaultyFiles(MemoryFiles())])
 @pytest.mark.parametrize("seed", range(10))
-def test_a_layer_in_memory_answers_as_the_disk_does(layer: Callable[[], Files], seed: int, tmp_path: Path) -> None:
+def test_a_layer_in_memory_behaves_like_the_disk(layer: Callable[[], Files], seed: int, tmp_path: Path) -> None:
     rng = Random(seed)
     disk, memory = Workbench(DiskFiles(), str(tmp_path)), Workbench(layer(), "/d")
     memory.files.make_directory("/d")

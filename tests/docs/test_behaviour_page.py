@@ -51,8 +51,8 @@ def test_a_code_in_the_name_of_a_test_has_a_row() -> None:
     assert named - codes == set()
 
 
-def test_the_tests_of_a_row_are_those_that_carry_its_code() -> None:
-    """Where tests carry a code, the row names at least one file that has them."""
+def test_each_row_names_a_file_whose_tests_carry_its_code() -> None:
+    """This applies to rows whose code occurs in names of tests."""
     files: dict[str, set[str]] = {}
     for path in (ROOT / "tests").rglob("test_*.py"):
         for code in re.findall(r"^def test_([flrs]\d+)_", path.read_text(), re.MULTILINE):

@@ -1,4 +1,4 @@
-"""The examples of every page run as they stand there."""
+"""The examples of every page run unchanged."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ PAGES = all_pages()
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.has_plain_steps], ids=lambda page: page.name)
-def test_examples_of_a_page_run_as_they_stand(page: Page) -> None:
+def test_examples_of_a_page_run_unchanged(page: Page) -> None:
     run_apart(page)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if page.needs == {"slow"}], ids=lambda page: page.name)
-def test_long_examples_of_a_page_run_as_they_stand(page: Page) -> None:
+def test_long_examples_of_a_page_run_unchanged(page: Page) -> None:
     run_apart(page, "--all")
 
 
 @pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.parametrize("page", [page for page in PAGES if "kafka" in page.needs], ids=lambda page: page.name)
-def test_examples_with_tools_of_kafka_run_as_they_stand(page: Page) -> None:
+def test_examples_with_kafkas_tools_run_unchanged(page: Page) -> None:
     run_apart(page, "--all")
 
 

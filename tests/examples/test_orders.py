@@ -1,4 +1,4 @@
-"""The example's parts without Spark: the shop's events, the feeder that goes on, and a checker that can say no."""
+"""Parts of the orders example without Spark: the shop's events, the feeder that resumes, and the checker."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_same_seed_gives_the_same_events() -> None:
     assert list(islice(arrivals(7), 500)) != list(islice(arrivals(8), 500))
 
 
-def test_events_come_late_and_twice_within_the_promised_bounds() -> None:
+def test_events_are_late_and_duplicated_only_within_the_documented_bounds() -> None:
     events = list(islice(arrivals(7), 12_000))
     counts = Counter(event.value for event in events)
     assert 0.02 < sum(count > 1 for count in counts.values()) / len(counts) < 0.04
@@ -55,15 +55,15 @@ def test_an_order_in_seven_is_not_paid() -> None:
     assert 0.12 < sum(one.payment_id is None for one in old) / len(old) < 0.17
 
 
-def test_feeding_goes_on_where_the_topics_end(cluster: ClusterClient) -> None:
+def test_feeding_resumes_at_the_end_of_the_topics(cluster: ClusterClient) -> None:
     feed(cluster, seed=7, count=130)
     feed(cluster, seed=7, count=270)
     written = sorted([*values_of(cluster, ORDERS), *values_of(cluster, PAYMENTS)])
     assert written == sorted(event.value for event in islice(arrivals(7), 400))
 
 
-def test_a_feeder_that_was_cut_off_between_partitions_leaves_no_hole(cluster: ClusterClient) -> None:
-    """A request can be written in one partition and not in another: the rest comes first."""
+def test_a_feeder_that_stopped_between_two_partitions_leaves_no_gap(cluster: ClusterClient) -> None:
+    """A request may be written in one partition and not in another: the missing events are written first."""
     feed(cluster, seed=7, count=300)
     arrived = [event for event in islice(arrivals(7), 300, 350) if event.topic == PAYMENTS]
     assert 5 < len(arrived) < 45
@@ -73,7 +73,7 @@ def test_a_feeder_that_was_cut_off_between_partitions_leaves_no_hole(cluster: Cl
     assert written == sorted(event.value for event in islice(arrivals(7), 400))
 
 
-def test_the_feeder_keeps_its_limit_and_ends_when_told(cluster: ClusterClient) -> None:
+def test_the_feeder_keeps_its_rate_limit_and_stops_on_request(cluster: ClusterClient) -> None:
     feeder = Feeder(str(cluster.bootstrap[0]), seed=7, rate=2_000, limit=150)
     feeder.start()
     while feeder.sent < 150 and feeder.failure is None:
@@ -94,7 +94,7 @@ def a_checkpoint(path: Path, offsets: dict[str, dict[str, int]], watermark_ms: i
     (path / "commits" / "3").write_text("v1\n{}")
     sources = [json.dumps({topic: parts}) for topic, parts in offsets.items()]
     (path / "offsets" / "3").write_text("\n".join(["v1", json.dumps({"batchWatermarkMs": watermark_ms}), *sources]))
-    (path / "offsets" / "4").write_text("v1\n")  # planned, and not committed
+    (path / "offsets" / "4").write_text("v1\n")  # planned, but not committed
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,9 @@ def a_checkpoint(path: Path, offsets: dict[str, dict[str, int]], watermark_ms: i
     ],
     ids=["right", "twice", "missing", "wrong"],
 )
-def test_the_checker_notices(cluster: ClusterClient, tmp_path: Path, change, complaint) -> None:  # type: ignore[no-untyped-def]
+def test_the_checker_reports_each_kind_of_wrong_result(
+    cluster: ClusterClient, tmp_path: Path, change, complaint
+) -> None:  # type: ignore[no-untyped-def]
     feed(cluster, seed=7, count=4_000)
     ends = {topic: {str(n): 0 for n in range(2)} for topic in (ORDERS, PAYMENTS)}
     for topic, parts in ends.items():
@@ -129,12 +131,12 @@ def test_the_checker_notices(cluster: ClusterClient, tmp_path: Path, change, com
     assert complaint is None or complaint in str(verdict)
 
 
-def test_a_pipeline_that_did_nothing_has_nothing_wrong(tmp_path: Path) -> None:
+def test_the_checker_reports_nothing_before_the_pipeline_has_run(tmp_path: Path) -> None:
     assert progress_of(tmp_path) == ({}, 0)
     assert Verdict("settled").is_right
 
 
-def test_the_display_tells_the_state_in_a_line_or_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_display_shows_the_state_in_a_line_or_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
     state = QueryState("revenue", batch=4, rows=100, lag=7, watermark="2025-01-01 00:10:00")
     results = {(1_735_689_600_000, "KE"): Revenue(9, 7, 12_345)}
     picture = Picture(12.0, 18.0, "localhost:9092", [("orders", 1_200)], 1_735_689_660_000, [state], results)
@@ -144,4 +146,4 @@ def test_the_display_tells_the_state_in_a_line_or_a_picture(capsys: pytest.Captu
     assert line == "   12 s  orders 1,200 (0/s)  |  revenue batch 4 lag 7 (0 ms)"
     text = "\n".join(lines)
     assert "2025-01-01 00:00   KE            9     7   123.45" in text
-    assert "18 s to go" in text
+    assert "18 s left" in text

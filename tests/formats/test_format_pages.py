@@ -49,7 +49,7 @@ def test_the_files_that_a_page_shows_are_those_that_its_example_makes(
 
 
 def table_lengths(page: str) -> list[int]:
-    """How long each table of fields says its entry is; every field must begin where the one before ends."""
+    """Return the length of the entry in each table of fields; every field must begin where the previous one ends."""
     lengths: list[int] = []
     for position, size in ROW.findall((PAGES / page).read_text()):
         if int(position) == 0:

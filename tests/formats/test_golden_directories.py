@@ -26,7 +26,7 @@ def test_there_are_golden_directories_of_both_kinds() -> None:
     assert golden_names("data_dir") == ["broker-clean", "broker-crashed"]
 
 
-def test_they_stay_small() -> None:
+def test_golden_directories_stay_small() -> None:
     sizes = {path: path.stat().st_size for path in DIRECTORIES.rglob("*") if path.is_file()}
     assert max(sizes.values()) < 100_000
     assert sum(sizes.values()) < 2_000_000
@@ -71,7 +71,7 @@ def test_kafka_boots_on_the_directory_and_serves_what_the_manifest_says(
 ) -> None:
     manifest = golden(name).manifest
     golden(name).unpack(tmp_path / "data")
-    # The metadata log names the controller's port, but the broker asks whom the bootstrap servers name.
+    # The metadata log names the controller's port, but the broker asks the bootstrap servers.
     crashed = manifest["ended"] == "crashed"
     with KafkaBroker(kafka, tmp_path, after_crash=crashed) as broker, log_oracle.connect(broker.bootstrap) as client:
         for partition in manifest["partitions"]:

@@ -1,4 +1,4 @@
-"""What Kafka was asked to do once, done by our log: the same answers, and the same bytes in every file."""
+"""Operations that Kafka once did, replayed on our log, give the same results and the same bytes in every file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def test_the_same_steps_leave_the_same_files(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CRASHED)
 def test_a_crash_after_the_same_steps_leaves_the_same_files_but_the_active_indexes(name: str, tmp_path: Path) -> None:
-    """Those are hints that neither side has written out yet: Kafka's are mapped and preallocated, ours in memory."""
+    """Indexes of active segments are hints that neither side has written out: Kafka's are preallocated, ours in
+    memory."""
     theirs = content(golden(name).unpack(tmp_path / "kafka") / "topic-0")
     mine = replayed(name, tmp_path / "topic-0")
     active = max(path for path in theirs if path.endswith(file_names.LOG)).removesuffix(file_names.LOG)

@@ -33,7 +33,7 @@ SOUND = TopicPartition("sound", 0)
 
 
 def golden_trees() -> list[dict[str, bytes]]:
-    """What Kafka left behind, clean and crashed, as far as it is small."""
+    """Return the small directories that Kafka left, after clean stops and crashes."""
     trees = []
     for name in golden_names():
         one = golden(name)
@@ -102,7 +102,7 @@ def use_log(log: PartitionLog, *, must_take: bool) -> None:
 
 
 def read_all(log: PartitionLog) -> None:
-    """Read as a consumer does; it is told of damage, and ends there."""
+    """Read like a consumer, up to the first damage, which raises an error."""
     offset = log.log_start_offset
     with suppress(CorruptBatch, CorruptIndex, KafkaError):
         while offset < log.log_end_offset:

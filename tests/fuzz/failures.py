@@ -1,4 +1,4 @@
-"""What broke: where, and the fewest inputs that do it again."""
+"""Failures: their place in the code, and the fewest inputs that reproduce them."""
 
 from __future__ import annotations
 

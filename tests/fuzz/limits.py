@@ -1,7 +1,7 @@
-"""What one input may cost: seconds of this process's own time, and bytes at its peak.
+"""Limits of one input: CPU seconds of this process, and bytes at its peak.
 
-Time is the processor's, not the wall's, so that a busy machine condemns no input. Memory is the rise of the process's
-highest resident size, which the first inputs settle.
+Time is the processor's, not the wall's, so that a busy machine makes no input fail. Memory is the rise of the process's
+highest resident size, which the first inputs determine.
 """
 
 from __future__ import annotations

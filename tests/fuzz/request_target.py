@@ -53,13 +53,13 @@ class SmallFile(MemoryFile):
 
 
 class SmallFiles(MemoryFiles):
-    """Files that a client cannot make us set aside a gigabyte for (`preallocate`): on a disk that is no memory."""
+    """Files that a client cannot make us set aside a gigabyte for (`preallocate`): on a disk that is not in memory."""
 
     file_class = SmallFile
 
 
 class Throttled(Exception):
-    """Even a good client has to wait for ever: somebody gave everybody a quota of next to nothing."""
+    """Even a good client waits without end: an input has set a tiny quota for everybody."""
 
 
 class Waiting:
@@ -68,6 +68,7 @@ class Waiting:
     def __init__(self, connection_id: int) -> None:
         self.context = ConnectionContext(connection_id)
         self.frame: bytes | None = None
+        self.sends_bare_token = False  # the frame is a SASL token without a header, and so is its response
 
 
 class RequestTarget:
@@ -212,7 +213,7 @@ class RequestTarget:
                 raise InvariantBroken(f"a reply to connection {reply.connection_id}, which asked for nothing")
             (client,) = waiting
             assert client.frame is not None
-            self._answered(client, check_reply(reply, client.frame))
+            self._answered(client, None if client.sends_bare_token else check_reply(reply, client.frame))
             client.frame = None
             if reply.close:
                 self._broker.connection_closed(client.context.connection_id, self._now_ms)
@@ -261,7 +262,7 @@ class RequestTarget:
         for _ in range(THROTTLED_MAX):
             if told.responses or not told.throttle_time_ms:
                 break
-            # Somebody gave everybody a quota: then nothing is told until the client has waited.
+            # An input has set a quota for everybody: there is no response until the client has waited.
             self._now_ms += told.throttle_time_ms
             told = self._ask_well(fetch, 12)
         if not told.responses and told.throttle_time_ms:

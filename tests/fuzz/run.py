@@ -32,7 +32,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--failures", type=Path, default=ROOT / "build" / "fuzz" / "failures")
-    parser.add_argument("--keep-going", action="store_true", help="note a failure and go on; each place once")
+    parser.add_argument("--keep-going", action="store_true", help="note failures and continue; each place once")
     return parser.parse_args()
 
 

@@ -60,8 +60,16 @@ def sequences() -> list[list[bytes]]:
         _step(GUARDED, m.SaslAuthenticateRequest(auth_bytes=b"c=biws,r=abcdefgh,p=AAAA"), 2),
         wait(1_000),
     ]
+    # After version 0 of the handshake, tokens come without a header. Bytes 4 to 8 name the client here as well.
+    bare = [
+        _step(GUARDED, m.SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 0),
+        b"n,a=alice,n=alice,r=abcdefgh",
+        b"c=biws,r=abcdefgh,p=AAAA",
+        wait(1_000),
+    ]
     found = [
         scram,
+        bare,
         [*log_in, *_classic_member(GUARDED)],
         _classic_member(PLAIN),
         _two_members(),

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tailrace.broker.requests.request_context import ConnectionContext
+from tailrace.broker.security.guard import SaslSession
 from tailrace.protocol import messages as m
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import read_request_header, write_request_header
@@ -171,6 +172,8 @@ class SequenceTarget(RequestTarget):
 
     def _hand_over(self, frame: bytes, client: Waiting) -> None:
         if client is self._clients[GUARDED]:
+            session = client.context.session
+            client.sends_bare_token = isinstance(session, SaslSession) and session.expects_bare_token
             self._broker.handle_guarded(memoryview(bytearray(frame)), client.context, self._now_ms)
         else:
             super()._hand_over(frame, client)

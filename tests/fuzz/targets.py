@@ -16,10 +16,10 @@ class Target(Protocol):
         """Try one input; raises whatever must not happen."""
 
     def replay(self, inputs: Sequence[bytes]) -> None:
-        """Begin anew, try these, and end."""
+        """Reset the target, run the inputs, and end."""
 
     def renew(self) -> None:
-        """Begin anew."""
+        """Reset the target."""
 
     def pieces(self, data: bytes) -> list[bytes]:
         """An input in parts, of which some may be left out."""

@@ -1,6 +1,6 @@
 """Hostile input, in seconds: what inputs begin with, what once broke something, and some thousand mutations.
 
-`make fuzz` goes on from here for as long as it is told to, guided by the code that inputs reach.
+`make fuzz` continues from here for the given time, guided by the code that inputs reach.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def target_of(name: str) -> Target:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_inputs_begin_with(name: str) -> None:
+def test_seed_inputs_break_nothing(name: str) -> None:
     target = target_of(name)
     target.replay(target.seeds())
 
@@ -41,12 +41,12 @@ def test_what_inputs_begin_with(name: str) -> None:
 @pytest.mark.parametrize(
     "path", sorted(REGRESSIONS.glob("*/*.bin")), ids=lambda path: f"{path.parent.name}-{path.stem}"
 )
-def test_what_once_broke_something(path: Path) -> None:
+def test_inputs_that_once_failed_break_nothing(path: Path) -> None:
     target_of(path.parent.name).replay(unpack_inputs(path.read_bytes()))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_mutations(name: str) -> None:
+def test_mutated_inputs_break_nothing(name: str) -> None:
     """The same ones each time; inputs build on each other's."""
     target = target_of(name)
     target.renew()

@@ -22,7 +22,7 @@ def pack_tree(tree: dict[str, bytes]) -> bytes:
 
 
 def unpack_tree(packed: bytes) -> dict[str, bytes]:
-    """What is cut short ends early; a name that cannot be one is left out."""
+    """Unpack a tree. Incomplete bytes end it early; invalid names are left out."""
     tree: dict[str, bytes] = {}
     position = 0
     while position + _SIZES.size <= len(packed):

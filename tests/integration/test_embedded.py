@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tailrace
-from tailrace.embedded import NotRunning
+from tailrace.embedded.broker import NotRunning
 from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import InvalidConfig
@@ -86,6 +87,16 @@ def test_a_temporary_broker_removes_its_directory() -> None:
     assert not broker.is_running
     with pytest.raises(NotRunning):
         broker.create_topic("late")
+
+
+def test_a_broker_is_an_async_context_manager() -> None:
+    async def use() -> tailrace.Broker:
+        async with tailrace.Broker() as broker:
+            broker.create_topic("t")
+            assert broker.is_running
+        return broker
+
+    assert not asyncio.run(use()).is_running
 
 
 def test_a_given_data_directory_is_kept(tmp_path: Path) -> None:

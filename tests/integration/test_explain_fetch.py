@@ -68,7 +68,7 @@ def test_the_explanation_of_a_waiting_fetch_names_its_wake_up(broker: tailrace.B
     produce(broker, 1)
     waiting.join(30)
     (walk,) = walks
-    assert (walk["woken_by"], walk["reason"]) == ("orders-0", "Case G: enough bytes have come")
+    assert (walk["woken_by"], walk["reason"]) == ("orders-0", "Case G: min_bytes have arrived")
     assert 0 <= walk["waited_ms"] < 30_000
 
 
@@ -90,11 +90,11 @@ def metrics(broker: tailrace.Broker) -> str:
     ("query", "why"),
     [
         ("topic=orders", "needs a topic and an offset"),
-        ("topic=orders&offset=x", "offset is a number"),
-        ("topic=orders&offset=-1", "offset is a number"),
-        ("topic=orders&offset=1&max_wait_ms=60001", "max_wait_ms is a number from 0 to 60000"),
-        ("topic=orders&offset=1&isolation=none", "isolation is"),
-        ("topic=orders&offset=1&colour=red", "nobody knows colour"),
+        ("topic=orders&offset=x", "offset is 'x'; it must be a number from 0"),
+        ("topic=orders&offset=-1", "offset is '-1'; it must be a number from 0"),
+        ("topic=orders&offset=1&max_wait_ms=60001", "max_wait_ms is '60001'; it must be a number from 0 to 60000"),
+        ("topic=orders&offset=1&isolation=none", "isolation must be read_uncommitted or read_committed"),
+        ("topic=orders&offset=1&colour=red", "unknown parameters: colour"),
     ],
 )
 def test_a_malformed_query_is_refused_in_a_sentence(broker: tailrace.Broker, query: str, why: str) -> None:

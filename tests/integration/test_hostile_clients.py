@@ -1,4 +1,4 @@
-"""Clients that mean harm, or know no better, at a real broker process: memory stays bounded, and others are served."""
+"""Hostile or careless clients at a real broker process: its memory stays bounded, and other clients are served."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FEW_OR_MANY = pytest.mark.parametrize("count", [30, pytest.param(1000, marks=pyt
 
 
 class Victim:
-    """The broker, somebody who uses it as one should, and somebody who does not."""
+    """The broker, a client that behaves well, and a hostile client."""
 
     def __init__(self, process: TailraceProcess) -> None:
         self.port = process.port
@@ -54,14 +54,14 @@ class Victim:
         request.topic_data = [request.TopicProduceData(name="orders", partition_data=[data])]
         while True:
             code = self._friend.ask(request, 9).responses[0].partition_responses[0].error_code
-            if code != 3:  # made on first use, by asking for it
+            if code != 3:  # the topic is created by the first request for it
                 break
             wanted = m.MetadataRequest.MetadataRequestTopic(name="orders")
             self._friend.ask(m.MetadataRequest(topics=[wanted], allow_auto_topic_creation=True), 9)
         assert code == 0
 
-    def is_well(self) -> None:
-        """A friend's requests are answered, each within a moment."""
+    def check_others_are_served(self) -> None:
+        """Check that the requests of a client that behaves well are answered quickly."""
         for _ in range(5):
             began = time.monotonic()
             self.produce(b"hello")
@@ -90,8 +90,8 @@ def fetch(size: int) -> bytes:
     return frame(request, 11)
 
 
-def send_what_goes(connection: socket.socket, data: bytes) -> int:
-    """As much as is taken without waiting."""
+def send_without_waiting(connection: socket.socket, data: bytes) -> int:
+    """Send as many bytes as the socket takes without waiting, and return their number."""
     connection.setblocking(False)
     sent = 0
     try:
@@ -105,19 +105,19 @@ def send_what_goes(connection: socket.socket, data: bytes) -> int:
 def until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not holds():
-        assert time.monotonic() < deadline, "it does not come"
+        assert time.monotonic() < deadline, "the condition was not met in time"
         time.sleep(0.05)
 
 
 @FEW_OR_MANY
-def test_writers_that_send_a_byte_at_a_time_are_answered_and_hold_up_nobody(victim: Victim, count: int) -> None:
+def test_writers_of_one_byte_at_a_time_are_answered_and_delay_no_other_client(victim: Victim, count: int) -> None:
     slow = [victim.connect() for _ in range(count)]
     request = frame(m.ApiVersionsRequest(), 0)
     for position in range(len(request)):
         for connection in slow:
             connection.sendall(request[position : position + 1])
         if position % 8 == 0:
-            victim.is_well()
+            victim.check_others_are_served()
     for connection in slow:
         (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
         answer = connection.recv(size, socket.MSG_WAITALL)
@@ -125,35 +125,36 @@ def test_writers_that_send_a_byte_at_a_time_are_answered_and_hold_up_nobody(vict
 
 
 @FEW_OR_MANY
-def test_frames_that_are_announced_and_never_come_take_no_memory(victim: Victim, count: int) -> None:
+def test_announced_frames_that_never_arrive_take_no_memory(victim: Victim, count: int) -> None:
     before = victim.resident_bytes()
     for _ in range(count):
         victim.connect().sendall(struct.pack(">i", 100 * MB) + bytes(100))
-    victim.is_well()
-    # A connection is some kilobytes, and the first page of its buffer.
+    victim.check_others_are_served()
+    # A connection takes some kilobytes, and the first page of its buffer.
     assert victim.resident_bytes() - before < 8 * MB + count * 32 * 1024
 
 
 @FEW_OR_MANY
-def test_readers_that_never_read_take_no_memory(victim: Victim, count: int) -> None:
+def test_clients_that_never_read_take_no_memory(victim: Victim, count: int) -> None:
     for _ in range(60):
         victim.produce(bytes(900_000))
     before = victim.resident_bytes()
     greedy = fetch(50 * MB) * 20
     for _ in range(count):
-        send_what_goes(victim.connect(receive_bytes=4096), greedy)
-    victim.is_well()
-    # Records are sent from their file, one reply at a time; requests behind it wait in the socket.
+        send_without_waiting(victim.connect(receive_bytes=4096), greedy)
+    victim.check_others_are_served()
+    # Records are sent from their file, one reply at a time; later requests wait in the socket.
     assert victim.resident_bytes() - before < 16 * MB + count * 64 * 1024
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(150, marks=pytest.mark.slow)])  # each asks for much work
-def test_answers_that_are_made_and_never_read_do_not_pile_up(victim: Victim, count: int) -> None:
+@pytest.mark.parametrize("count", [30, pytest.param(150, marks=pytest.mark.slow)])  # each client causes much work
+def test_responses_that_are_never_read_do_not_accumulate(victim: Victim, count: int) -> None:
     before = victim.resident_bytes()
-    greedy = frame(m.DescribeConfigsRequest(resources=[_broker_configs()]), 4) * 2000  # 40 KB are told for 50
+    # a response of 40 KB for a request of 50 bytes
+    greedy = frame(m.DescribeConfigsRequest(resources=[_broker_configs()]), 4) * 2000
     for _ in range(count):
-        send_what_goes(victim.connect(receive_bytes=4096), greedy)
-    victim.is_well()
+        send_without_waiting(victim.connect(receive_bytes=4096), greedy)
+    victim.check_others_are_served()
     assert victim.resident_bytes() - before < 16 * MB + count * 256 * 1024
 
 
@@ -162,14 +163,16 @@ def _broker_configs() -> m.DescribeConfigsRequest.DescribeConfigsResource:
 
 
 @FEW_OR_MANY
-def test_who_connects_and_says_next_to_nothing_is_closed_after_a_while(tmp_path: Path, count: int) -> None:
-    """connections.max.idle.ms, also of one that has begun a frame; not of one who asks now and then."""
+def test_idle_connections_are_closed_after_connections_max_idle_ms(tmp_path: Path, count: int) -> None:
+    """A connection with an unfinished frame is closed too, but not a connection that sends requests from
+    time to time.
+    """
     with TailraceProcess(tmp_path / "data", "-o", "connections.max.idle.ms=2000") as process:
         victim = Victim(process)
         idle = []
         for number in range(count):
             if number % 50 == 0:
-                victim.is_well()
+                victim.check_others_are_served()
             connection = victim.connect()
             connection.sendall([b"", b"\0", b"\0\0\0\x50" + bytes(20), fetch(100)][number % 4])
             connection.setblocking(False)
@@ -186,7 +189,7 @@ def test_who_connects_and_says_next_to_nothing_is_closed_after_a_while(tmp_path:
             return True
 
         def all_are_closed() -> bool:
-            victim.is_well()  # whose connection is used, and stays
+            victim.check_others_are_served()  # this connection is used, and stays open
             return all(map(is_closed, idle))
 
         until(all_are_closed)

@@ -1,4 +1,4 @@
-"""A real broker process while clients send it requests that take seconds."""
+"""A broker process while clients send requests that take seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.tailrace_process import TailraceProcess
 NAMES = [f"group-{number}" for number in range(40_000)]
 
 
-def test_a_broker_with_long_requests_serves_others_and_stops_when_it_is_told_to(tmp_path: Path) -> None:
+def test_a_broker_with_long_requests_serves_others_and_stops_on_sigterm(tmp_path: Path) -> None:
     with TailraceProcess(tmp_path / "data") as broker, ExitStack() as clients:
         address = f"127.0.0.1:{broker.port}"
         honest = clients.enter_context(RawClient(address))

@@ -1,4 +1,6 @@
-"""What waits for the disk does so beside the loop: partitions made, led and deleted, epochs and checkpoints written."""
+"""Syncs run outside the loop: when partitions are created, led and deleted, and when epochs and checkpoints are
+written.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ SETTINGS = {
 
 
 class Calls:
-    """Which paths were synced or removed, and by which thread."""
+    """Records which paths were synced or removed, and by which thread."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[tuple[str, str]] = []
@@ -52,7 +54,7 @@ def wait_until(is_so: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def test_nothing_but_the_metadata_log_is_synced_on_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_metadata_log_is_synced_on_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = tmp_path / "data"
     with tailrace.Broker(data, config=SETTINGS) as broker, RawClient(broker.bootstrap) as client:
         calls = Calls(monkeypatch)
@@ -76,7 +78,7 @@ def test_nothing_but_the_metadata_log_is_synced_on_the_loop(tmp_path: Path, monk
         monkeypatch.undo()
     calls = Calls(monkeypatch)
     with tailrace.Broker(data, config=SETTINGS):
-        # The broker leads anew, in another epoch, which it has to note in every log.
+        # The broker becomes leader again, in a new epoch, which it has to record in every log.
         wait_until(lambda: len(calls.of("leader-epoch-checkpoint", by="tailrace-chore")) == 25)
         assert calls.on_loop() == []
         monkeypatch.undo()

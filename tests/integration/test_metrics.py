@@ -1,4 +1,4 @@
-"""Scrapes of a broker under load, compared with what real clients sent and received."""
+"""Scrapes of a broker under load, compared with the requests and responses of real clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRAFFIC = "kafka_server_brokertopicmetrics_"
 
 
 def scrape(url: str, *, openmetrics: bool = False) -> dict[tuple[str, ...], float]:
-    """Samples by name and label values; whatever is told twice, or not as it should be, fails."""
+    """Return samples by name and label values. Fail on duplicate or malformed series."""
     accept = "application/openmetrics-text" if openmetrics else "text/plain"
     with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept}), timeout=30) as answer:
         text = answer.read().decode()
@@ -40,13 +40,13 @@ def broker() -> Iterator[tailrace.Broker]:
 
 
 def consume(broker: tailrace.Broker, topic: str, partitions: int, count: int) -> int:
-    """How many bytes of values came."""
+    """Return how many bytes of values were read."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
     size = received = 0
     while received < count:
         messages = consumer.consume(count, 10)
-        assert messages, "no more records came"
+        assert messages, "no further records arrived"
         assert not [one for one in messages if one.error()]
         received += len(messages)
         size += sum(len(one.value()) for one in messages)
@@ -55,7 +55,7 @@ def consume(broker: tailrace.Broker, topic: str, partitions: int, count: int) ->
     return size
 
 
-def test_counts_are_exact_while_scrapes_come_in_between(broker: tailrace.Broker) -> None:
+def test_counters_are_exact_while_a_broker_is_scraped(broker: tailrace.Broker) -> None:
     broker.create_topic("orders", 3)
     stop = threading.Event()
     seen: list[float] = []
@@ -98,7 +98,7 @@ def test_counts_are_exact_while_scrapes_come_in_between(broker: tailrace.Broker)
         assert read["kafka_network_requestmetrics_errors_total", "Produce", "NONE"] >= produced
 
 
-def test_a_deleted_topic_takes_its_series_along(broker: tailrace.Broker) -> None:
+def test_the_series_of_a_deleted_topic_end(broker: tailrace.Broker) -> None:
     broker.create_topic("passing", 4)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     producer.produce("passing", b"x")
@@ -108,7 +108,9 @@ def test_a_deleted_topic_takes_its_series_along(broker: tailrace.Broker) -> None
     assert not [key for key in scrape(broker.metrics) if "passing" in key]
 
 
-def test_top_shows_a_broker_and_any_cluster(broker: tailrace.Broker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_top_shows_a_tailrace_broker_and_any_cluster(
+    broker: tailrace.Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
     broker.create_topic("shown", 2)
     assert main(["top", "--metrics", broker.metrics, "--once", "--json", "--interval", "0.1"]) == 0
     view = json.loads(capsys.readouterr().out)
@@ -121,7 +123,7 @@ def test_top_shows_a_broker_and_any_cluster(broker: tailrace.Broker, capsys: pyt
     assert [{one["topic"] for one in json.loads(line)["topics"]} >= {"shown"} for line in lines] == [True, True]
 
 
-def test_top_says_in_a_sentence_that_there_are_no_metrics(
+def test_top_reports_missing_metrics_in_one_sentence(
     broker: tailrace.Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["top", "--metrics", "127.0.0.1:1", "--once"]) == 2
@@ -130,6 +132,6 @@ def test_top_says_in_a_sentence_that_there_are_no_metrics(
     assert "404 Not Found" in capsys.readouterr().err
 
 
-def test_metrics_are_served_only_when_they_are_asked_for() -> None:
+def test_metrics_are_served_only_with_a_metrics_port() -> None:
     with tailrace.Broker() as quiet, pytest.raises(ValueError, match=r"tailrace\.metrics\.port"):
         _ = quiet.metrics

@@ -1,5 +1,6 @@
-"""A broker with OAUTHBEARER and an identity provider: our client, our source, our command line, other nodes, and an
-identity provider that changes its keys or does not answer."""
+"""A broker with OAUTHBEARER and an identity provider: our client, Spark source, command line and connections to other
+nodes, and a provider that changes its keys or does not respond.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +93,7 @@ def test_our_client_source_and_command_line_authenticate_with_a_token(
     assert (ran.status, "t" in ran.out.split()) == (0, True)
 
 
-def test_other_nodes_are_reached_with_a_token_that_is_kept_fresh(
+def test_connections_to_other_nodes_use_a_token_that_is_renewed(
     broker: tailrace.Broker, provider: IdentityProvider
 ) -> None:
     security = security_of({**ways(provider)["SIGNED"], "sasl.login.refresh.min.period.seconds": "1"})
@@ -100,7 +101,8 @@ def test_other_nodes_are_reached_with_a_token_that_is_kept_fresh(
     assert security.sasl.oauth is not None
     peer = Peer("test", "127.0.0.1", port_of(broker, "SIGNED"))
     network = Network(security)
-    assert network.ask(peer) in (Failure.UNREACHABLE, Failure.LOST)  # there is no token, and the loop gets none
+    # there is no token, and the loop does not wait for one
+    assert network.ask(peer) in (Failure.UNREACHABLE, Failure.LOST)
     network.close()
     login = login_of(security.sasl.oauth)
     login.keep_fresh()
@@ -110,7 +112,7 @@ def test_other_nodes_are_reached_with_a_token_that_is_kept_fresh(
     login.release()
 
 
-def test_a_refused_token_is_told_to_our_client(broker: tailrace.Broker, provider: IdentityProvider) -> None:
+def test_a_refused_token_is_reported_to_our_client(broker: tailrace.Broker, provider: IdentityProvider) -> None:
     way = {**ways(provider)["UNSIGNED"]}
     bootstrap = f"127.0.0.1:{port_of(broker, 'SIGNED')}"
     with (
@@ -120,14 +122,14 @@ def test_a_refused_token_is_told_to_our_client(broker: tailrace.Broker, provider
         cluster.ask_any(DescribeClusterRequest())
 
 
-def test_a_new_key_of_the_provider_is_fetched_for_the_first_token_that_needs_it() -> None:
+def test_a_new_key_of_the_provider_is_fetched_by_the_first_token_that_needs_it() -> None:
     with IdentityProvider() as provider, tailrace.Broker(config=settings_of(provider)) as broker:
         provider.rotate("new")
         security = security_of(_with_file(provider.token(key="new"), provider))
         bootstrap = f"127.0.0.1:{port_of(broker, 'SIGNED')}"
         with ClusterClient(bootstrap, ClientSettings(security=security)) as cluster:
             assert cluster.ask_any(DescribeClusterRequest()).error_code == 0
-        assert provider.requests["/keys"] == 3  # two at the start, one for each listener
+        assert provider.requests["/keys"] == 3  # two at the start, one for each listener, and one now
 
 
 def _with_file(token: str, provider: IdentityProvider) -> dict[str, str]:
@@ -136,7 +138,7 @@ def _with_file(token: str, provider: IdentityProvider) -> dict[str, str]:
     return {**oauth_settings.client(provider), "sasl.oauthbearer.token.endpoint.url": path.as_uri()}
 
 
-def test_other_clients_are_served_while_the_provider_does_not_answer() -> None:
+def test_other_clients_are_served_while_the_provider_does_not_respond() -> None:
     with IdentityProvider() as provider, tailrace.Broker(config=settings_of(provider)) as broker:
         provider.delay_s = 1.0
         token = provider.token(header={"kid": "unknown"})
@@ -175,7 +177,7 @@ def test_a_broker_does_not_start_without_the_keys_of_a_listener(provider: Identi
         pass
 
 
-def test_a_broker_gets_its_token_as_its_listeners_say(provider: IdentityProvider) -> None:
+def test_a_broker_gets_its_own_token_by_its_listeners_settings(provider: IdentityProvider) -> None:
     prefix = "listener.name.inside.oauthbearer"
     config = BrokerConfig(
         {

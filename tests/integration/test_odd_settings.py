@@ -1,4 +1,4 @@
-"""A setting that a client can make never keeps the broker from starting again, nor a topic or group from working."""
+"""No setting that a client can change prevents the broker from starting again, or a topic or group from working."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_topics_with_odd_settings_are_served_before_and_after_a_restart(tmp_path
             assert [produce(client, topic) for topic in topics] == no_room
 
 
-def test_a_brokers_setting_that_contradicts_a_topics_does_not_prevent_a_restart(tmp_path: Path) -> None:
+def test_a_broker_setting_that_contradicts_a_topic_setting_does_not_prevent_a_restart(tmp_path: Path) -> None:
     with TailraceProcess(tmp_path / "data") as broker:
         with RawClient(broker.bootstrap) as client:
             assert create(client, "lagging", {"min.compaction.lag.ms": "100000"}) == ErrorCode.NONE
@@ -76,7 +76,7 @@ def test_a_brokers_setting_that_contradicts_a_topics_does_not_prevent_a_restart(
             assert produce(client, "lagging") == ErrorCode.NONE
 
 
-def test_a_group_with_odd_settings_is_joined(tmp_path: Path) -> None:
+def test_a_group_with_odd_settings_can_be_joined(tmp_path: Path) -> None:
     with TailraceProcess(tmp_path / "data") as broker, RawClient(broker.bootstrap) as client:
         assert alter(client, ResourceType.GROUP, "odd", "consumer.session.timeout.ms", "50000\0") == ErrorCode.NONE
         assert client.ask(FindCoordinatorRequest(key="odd", key_type=0), 3).error_code == ErrorCode.NONE

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest_plugins = ("pytester",)
+ORDINARY_TESTS = Path(__file__).parents[1] / "support" / "ordinary_tests.py"
 
 TESTS = """
     import pytest
@@ -36,6 +39,75 @@ TESTS = """
         assert (topics(first), topics(second)) == ({}, {"t": 2})
 """
 
+SHARED_TESTS = """
+    import pytest
+    from tests.support.raw_client import RawClient
+    from tailrace.protocol.messages import MetadataRequest
+
+    ports = set()
+
+    def topics(broker):
+        with RawClient(broker.bootstrap) as client:
+            answer = client.ask(MetadataRequest(topics=None), 12)
+        return {topic.name: len(topic.partitions) for topic in answer.topics}
+
+    @pytest.fixture
+    def seen(BROKER):
+        return topics(BROKER)
+
+    @pytest.mark.kafka_topics("orders", partitions=3)
+    def test_topics_are_created_before_other_fixtures(seen, BROKER):
+        assert seen == {"orders": 3}
+        ports.add(BROKER.port)
+
+    def test_topics_of_another_test_are_gone(BROKER):
+        assert topics(BROKER) == {}
+        ports.add(BROKER.port)
+        BROKER.fail("Metadata", "UNKNOWN_SERVER_ERROR")
+
+    def test_faults_of_another_test_are_gone(BROKER):
+        assert topics(BROKER) == {}
+        BROKER.create_topic("left")
+        BROKER.crash()
+
+    def test_a_crash_in_another_test_is_repaired(BROKER):
+        assert topics(BROKER) == {}
+        ports.add(BROKER.port)
+        assert len(ports) == 1
+        BROKER.create_topic("left")
+
+    def test_a_broker_that_is_got_by_name_is_empty_too(request):
+        broker = request.getfixturevalue("BROKER")
+        assert topics(broker) == {}
+        broker.create_topic("left")
+
+    def test_settings_of_the_suite_apply(BROKER):
+        assert topics(BROKER) == {}
+        BROKER.create_topic("t", partitions=-1)
+        assert topics(BROKER) == {"t": 5}
+
+    @pytest.mark.kafka_settings(num_partitions=7)
+    def test_settings_of_a_test_are_refused(BROKER):
+        raise AssertionError("this must not run")
+"""
+SECURED_TESTS = """
+    import pytest
+    from confluent_kafka.admin import AdminClient
+
+    @pytest.mark.kafka_topics("orders")
+    @pytest.mark.kafka_security(users={"alice": "secret"})
+    def test_login(kafka_broker):
+        admin = AdminClient(kafka_broker.client_settings(user="alice"))
+        assert list(admin.list_topics(timeout=20).topics) == ["orders"]
+"""
+SETTINGS = """
+    import pytest
+
+    @pytest.fixture(scope="session")
+    def kafka_broker_settings():
+        return {"num_partitions": 5}
+"""
+
 
 @pytest.fixture
 def suite(
@@ -43,7 +115,8 @@ def suite(
 ) -> pytest.Pytester:
     # The plugin is loaded once, by name, also if the installed package registers it.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("PYTHONPATH", str(request.config.rootpath))
+    root = request.config.rootpath
+    monkeypatch.setenv("PYTHONPATH", f"{root / 'src'}:{root}")
     return pytester
 
 
@@ -51,6 +124,27 @@ def test_each_test_gets_its_own_broker(suite: pytest.Pytester) -> None:
     suite.makepyfile(TESTS)
     result = suite.runpytest_subprocess("-p", "tailrace.pytest_plugin", "--strict-markers")
     result.assert_outcomes(passed=4)
+
+
+@pytest.mark.parametrize("fixture", ["kafka_session_broker", "kafka_module_broker"])
+def test_a_shared_broker_is_empty_for_each_test(suite: pytest.Pytester, fixture: str) -> None:
+    suite.makeconftest(SETTINGS)
+    suite.makepyfile(SHARED_TESTS.replace("BROKER", fixture))
+    result = suite.runpytest_subprocess("-p", "tailrace.pytest_plugin", "--strict-markers")
+    result.assert_outcomes(passed=6, errors=1)
+    result.stdout.fnmatch_lines([f"*kafka_settings cannot change {fixture}, which other tests share*"])
+
+
+@pytest.mark.parametrize("fixture", ["kafka_broker", "kafka_session_broker"])
+def test_twenty_ordinary_tests_pass(suite: pytest.Pytester, fixture: str) -> None:
+    suite.makepyfile(test_ordinary=ORDINARY_TESTS.read_text().replace("kafka_broker", fixture))
+    result = suite.runpytest_subprocess("-p", "tailrace.pytest_plugin", "--strict-markers")
+    result.assert_outcomes(passed=20)
+
+
+def test_a_marker_secures_the_broker(suite: pytest.Pytester) -> None:
+    suite.makepyfile(SECURED_TESTS)
+    suite.runpytest_subprocess("-p", "tailrace.pytest_plugin", "--strict-markers").assert_outcomes(passed=1)
 
 
 def test_a_fixture_of_the_suite_overrides_the_plugin(suite: pytest.Pytester) -> None:

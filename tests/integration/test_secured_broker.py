@@ -1,10 +1,9 @@
-"""A broker with a listener of each kind: our own client at it, and our own connections to other nodes."""
+"""A broker with a listener of each security protocol: our own client, and our own connections to other nodes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from select import epoll
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from tailrace.client.security.security import Security, security_of
 from tailrace.client.settings import ClientSettings
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol.messages import DescribeClusterRequest
+from tailrace.server.loop.poll import open_poll
 from tailrace.server.peers.outgoing_security import OutgoingSecurity, outgoing_security
 from tailrace.server.peers.peers import Peers
 from tailrace.spark.source.errors import Unreadable
@@ -68,12 +68,12 @@ def client(broker: tailrace.Broker, listener: str, way: dict[str, str], patience
 
 
 @pytest.mark.parametrize("listener", WAYS)
-def test_our_client_comes_in_by_every_door(broker: tailrace.Broker, listener: str) -> None:
+def test_our_client_connects_to_every_listener(broker: tailrace.Broker, listener: str) -> None:
     with client(broker, listener, WAYS[listener]) as cluster:
         assert cluster.ask_any(DescribeClusterRequest()).error_code == 0
 
 
-UNTRUSTING = {"security.protocol": "SSL"}  # without the authority that signed the broker's certificate
+UNTRUSTING = {"security.protocol": "SSL"}  # without the CA that signed the broker's certificate
 REFUSALS = [
     ("PLAINTEXT", WAYS["TLS"], "does not use TLS: set security.protocol to PLAINTEXT or SASL_PLAINTEXT"),
     ("PLAINTEXT", WAYS["SASL"], "does not use SASL: set security.protocol to PLAINTEXT"),
@@ -94,7 +94,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("listener", "way", "words"), REFUSALS)
-def test_a_client_with_other_security_settings_learns_at_once_what_the_listener_speaks(
+def test_a_client_with_wrong_security_settings_gets_the_listeners_protocol_at_once(
     broker: tailrace.Broker, listener: str, way: dict[str, str], words: str
 ) -> None:
     begun = time.monotonic()
@@ -125,7 +125,7 @@ def test_the_spark_source_names_the_security_protocol_of_the_port(
     assert time.monotonic() - begun < 10
 
 
-def test_a_wrong_password_is_told(broker: tailrace.Broker) -> None:
+def test_a_wrong_password_is_reported(broker: tailrace.Broker) -> None:
     with (
         pytest.raises(AuthenticationFailed, match="Invalid username or password"),
         client(broker, "BOTH", {**WAYS["BOTH"], **plain("wrong")}) as cluster,
@@ -134,10 +134,10 @@ def test_a_wrong_password_is_told(broker: tailrace.Broker) -> None:
 
 
 class Network:
-    """Connections to other nodes, on a poll of their own."""
+    """Connections to other nodes, with their own poll."""
 
     def __init__(self, security: Security) -> None:
-        self.poll = epoll()
+        self.poll = open_poll()
         self.outbox = Outbox()
         self.peers = Peers(self.poll, self.outbox, security=OutgoingSecurity(brokers=security))
         self.told: list[Any] = []
@@ -168,7 +168,7 @@ class Network:
 
 
 @pytest.mark.parametrize("listener", WAYS)
-def test_other_nodes_are_reached_by_every_door(broker: tailrace.Broker, listener: str) -> None:
+def test_other_nodes_are_reached_through_every_listener(broker: tailrace.Broker, listener: str) -> None:
     network = Network(security_of(WAYS[listener]))
     peer = Peer("test", "127.0.0.1", port_of(broker, listener))
     assert [network.ask(peer).error_code for _ in range(3)] == [0, 0, 0]
@@ -186,13 +186,15 @@ def test_other_nodes_are_reached_by_every_door(broker: tailrace.Broker, listener
         ("PLAINTEXT", WAYS["SASL"]),
     ],
 )
-def test_or_not_at_all(broker: tailrace.Broker, listener: str, way: dict[str, str]) -> None:
+def test_connections_to_other_nodes_with_wrong_settings_fail(
+    broker: tailrace.Broker, listener: str, way: dict[str, str]
+) -> None:
     network = Network(security_of(way))
     assert network.ask(Peer("test", "127.0.0.1", port_of(broker, listener))) in (Failure.UNREACHABLE, Failure.LOST)
     network.close()
 
 
-def test_a_session_that_ends_is_followed_by_another() -> None:
+def test_a_connection_reauthenticates_when_its_session_expires() -> None:
     with tailrace.Broker(config={**SETTINGS, "connections.max.reauth.ms": "300"}) as broker:
         network = Network(security_of(WAYS["SASL"]))
         peer = Peer("test", "127.0.0.1", port_of(broker, "SASL"))
@@ -215,7 +217,7 @@ BELOW = {
 }
 
 
-def test_a_broker_connects_to_controllers_and_brokers_as_their_listeners_say() -> None:
+def test_a_broker_connects_to_controllers_and_brokers_by_their_listeners_settings() -> None:
     config = BrokerConfig(
         {
             **BELOW,
@@ -255,6 +257,6 @@ def test_a_broker_connects_to_controllers_and_brokers_as_their_listeners_say() -
         ),
     ],
 )
-def test_what_cannot_be_is_refused(change: dict[str, str], why: str) -> None:
+def test_impossible_security_settings_are_refused(change: dict[str, str], why: str) -> None:
     with pytest.raises(InvalidConfig, match=why):
         outgoing_security(BrokerConfig({**BELOW, **change}))

@@ -1,4 +1,4 @@
-"""`tailrace serve` as a process: ready, settings, ends, and what it says when it cannot."""
+"""`tailrace serve` as a process: readiness, settings, stops, and the errors of a failed start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def partitions(bootstrap: str) -> dict[str, int]:
 
 
 def refused(*arguments: object) -> str:
-    """What `tailrace serve` says as it ends with status 2."""
+    """Return the error output of `tailrace serve`, which must end with status 2."""
     done = subprocess.run(
         [sys.executable, "-m", "tailrace", "serve", *map(str, arguments)], capture_output=True, text=True, timeout=60
     )
@@ -38,7 +38,7 @@ def refused(*arguments: object) -> str:
     return done.stderr
 
 
-def test_says_where_it_listens_and_stops_cleanly(tmp_path: Path) -> None:
+def test_serve_prints_its_address_and_stops_cleanly(tmp_path: Path) -> None:
     broker = TailraceProcess(tmp_path / "data")
     with broker:
         assert broker.ready_line.startswith(f"tailrace serves PLAINTEXT://127.0.0.1:{broker.port} from {broker.data} (")
@@ -50,7 +50,7 @@ def test_says_where_it_listens_and_stops_cleanly(tmp_path: Path) -> None:
     assert broker.errors == ""
 
 
-def test_an_interrupt_is_a_clean_stop_too(tmp_path: Path) -> None:
+def test_an_interrupt_stops_cleanly(tmp_path: Path) -> None:
     with TailraceProcess(tmp_path / "data") as broker:
         assert broker.process is not None
         broker.process.send_signal(signal.SIGINT)
@@ -59,7 +59,7 @@ def test_an_interrupt_is_a_clean_stop_too(tmp_path: Path) -> None:
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
-def test_settings_of_a_file_and_on_the_line(tmp_path: Path) -> None:
+def test_settings_are_read_from_a_file_and_from_options(tmp_path: Path) -> None:
     properties = tmp_path / "server.properties"
     properties.write_text(
         "# as Apache Kafka's own example has it\nprocess.roles=broker,controller\nnode.id=1\n"
@@ -70,13 +70,13 @@ def test_settings_of_a_file_and_on_the_line(tmp_path: Path) -> None:
     with TailraceProcess(tmp_path / "data", "--config", str(properties), "-o", "num.partitions=5") as broker:
         create_topic(broker.bootstrap, "five")
         assert partitions(broker.bootstrap) == {"three": 3, "five": 5}
-    assert "no.such.key is no configuration that is known" in broker.errors
+    assert "no.such.key is not a known setting" in broker.errors
     assert "num.io.threads has no effect" in broker.errors
     assert "num.partitions" not in broker.errors
 
 
-def test_a_file_made_for_kafka(tmp_path: Path) -> None:
-    """Its controller's listener is known, and not opened."""
+def test_a_file_with_kafkas_settings_is_accepted(tmp_path: Path) -> None:
+    """The listener of the controller is known but not opened."""
     properties = tmp_path / "server.properties"
     port, controller_port = free_port(), free_port()
     properties.write_text(
@@ -102,7 +102,7 @@ def test_a_file_made_for_kafka(tmp_path: Path) -> None:
         assert process.stderr.read() == ""
 
 
-def test_several_listeners_and_directories(tmp_path: Path) -> None:
+def test_several_listeners_and_directories_are_served(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tailrace", "serve", "--data", str(tmp_path / "a"), "--data", str(tmp_path / "b")]
     settings = [
         "listeners=INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
@@ -120,7 +120,7 @@ def test_several_listeners_and_directories(tmp_path: Path) -> None:
                 name, _, address = word.rstrip(",").partition("://")
                 ports[name] = int(address.rpartition(":")[2])
             assert set(ports) == {"INSIDE", "OUTSIDE"}
-            for port in ports.values():  # each listener sends clients back to itself
+            for port in ports.values():  # each listener advertises itself to clients
                 with RawClient(f"127.0.0.1:{port}") as client:
                     assert [node.port for node in client.ask(MetadataRequest(topics=[]), 12).brokers] == [port]
         finally:
@@ -150,15 +150,18 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
     [
         (["-o", "num.partitions=many"], "Invalid value many for configuration num.partitions"),
         (["-o", "authorizer.class.name=a.b.C"], "a.b.C is not supported"),
-        (["-o", "process.roles=broker"], "controller.listener.names: there has to be one"),
-        (["-o", "listeners=PLAINTEXT:9092"], "listeners: 'PLAINTEXT:9092' is no listener"),
+        (
+            ["-o", "process.roles=broker"],
+            "controller.listener.names: a node with process.roles=broker needs at least one",
+        ),
+        (["-o", "listeners=PLAINTEXT:9092"], "listeners: 'PLAINTEXT:9092' is not a listener"),
         (["-o", "listeners=SSL://:0"], "SSL"),
         (["-o", "num.partitions"], "-o num.partitions is not a setting: write KEY=VALUE"),
-        (["-o", "tailrace.slices=magic"], "tailrace.slices: 'magic' is neither sendfile nor pread"),
+        (["-o", "tailrace.slices=magic"], "tailrace.slices: 'magic' is not valid; use sendfile or pread"),
         (["--config", "absent.properties"], "absent.properties: No such file or directory"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_sentence(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_impossible_settings_are_refused_in_one_sentence(tmp_path: Path, arguments: list[str], said: str) -> None:
     text = refused("--data", tmp_path / "data", *arguments)
     assert text.startswith("tailrace: ")
     assert text.count("\n") == 1
@@ -166,7 +169,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(tmp_path: Path, arguments: 
     assert not (tmp_path / "data").exists()
 
 
-def test_data_has_to_be_somewhere() -> None:
+def test_a_start_without_a_data_directory_is_refused() -> None:
     assert refused() == "tailrace: no data directory: give --data DIR, or log.dirs in --config FILE\n"
 
 
@@ -178,7 +181,7 @@ def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
 
 
 def modes(directory: Path) -> set[str]:
-    """The kinds and permissions of a directory and of everything in it."""
+    """Return the kinds and permissions of a directory and of everything in it."""
     every = [directory, *directory.rglob("*")]
     return {f"{'d' if one.is_dir() else 'f'}{one.stat().st_mode & 0o777:o}" for one in every}
 
@@ -190,7 +193,7 @@ def test_data_is_private_to_its_owner(tmp_path: Path) -> None:
     assert modes(tmp_path / "data") == {"d700", "f600"}
 
 
-def test_a_umask_opens_new_files_and_what_was_there_keeps_its_mode(tmp_path: Path) -> None:
+def test_a_umask_applies_to_new_files_only(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o755)
     with TailraceProcess(data, "-o", "tailrace.umask=027") as broker:
@@ -201,7 +204,7 @@ def test_a_umask_opens_new_files_and_what_was_there_keeps_its_mode(tmp_path: Pat
     assert "tailrace.umask: '888' is not an octal umask" in refused("--data", data, "-o", "tailrace.umask=888")
 
 
-def test_a_password_in_an_argument_is_refused_and_one_from_a_file_or_standard_input_is_not(tmp_path: Path) -> None:
+def test_a_password_is_taken_from_a_file_or_standard_input_but_not_from_an_argument(tmp_path: Path) -> None:
     line = "SCRAM-SHA-512=[name=alice,password=secret]"
     said = refused("--data", tmp_path / "data", "--add-scram", line)
     assert "--add-scram @FILE" in said
@@ -221,7 +224,7 @@ def test_a_password_in_an_argument_is_refused_and_one_from_a_file_or_standard_in
             assert "secret" not in Path(f"/proc/{broker.process.pid}/cmdline").read_text()
 
 
-def test_a_metadata_log_damaged_after_a_clean_stop_is_refused_and_a_crash_may_tear_it(tmp_path: Path) -> None:
+def test_a_damaged_metadata_log_is_refused_after_a_clean_stop_and_truncated_after_a_crash(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with TailraceProcess(data) as broker:
         create_topic(broker.bootstrap, "orders")

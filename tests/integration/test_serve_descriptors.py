@@ -1,4 +1,4 @@
-"""`tailrace serve` under a small limit of descriptors, with more idle connections than that."""
+"""`tailrace serve` with a small limit of descriptors and more idle connections than that."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def test_idle_connections_beyond_the_limit_leave_descriptors_for_files(tmp_path:
             began_s = time.monotonic()
             time.sleep(1)
             assert cpu_s(pid) - before_s < 0.5 * (time.monotonic() - began_s), "the loop spins"
-            # The connection from before goes on: new topics, records, and segments that roll.
+            # The earlier connection still works: new topics, records, and new segments.
             assert create(honest, "second") == 0
             for name in ("first", "second"):
                 assert {produce(honest, name, b"x" * 700_000) for _ in range(6)} == {0}
             assert len(list((tmp_path / "data" / "second-0").glob("*.log"))) > 2
-        # The attackers are gone: a new connection is served.
+        # The attackers have disconnected: a new connection is served.
         assert ask(KafkaSide(broker.port), m.ApiVersionsRequest(), 0).error_code == 0
         assert broker.process.poll() is None
         assert "Traceback" not in broker.errors

@@ -1,4 +1,4 @@
-"""`tailrace serve` on a disk that takes no more: how the process ends, and what it says."""
+"""`tailrace serve` on a full disk: how the process ends, and its output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tailrace.protocol import messages as m
 from tests.support.api_twins import KafkaSide
 from tests.support.tailrace_process import STOP_TIMEOUT_S, TailraceProcess
 
-# No file may be longer than 64 KB: writing on is refused as on a full disk. Nor may Python leave half a module behind.
+# No file may be longer than 64 KB, so that writes fail as on a full disk. Python must not leave half-written bytecode.
 SHORT_FILES = ["sh", "-c", 'ulimit -f 128 && export PYTHONDONTWRITEBYTECODE=1 && exec "$@"', "sh"]
 
 
@@ -28,16 +28,16 @@ def test_a_metadata_log_that_cannot_be_written_ends_the_process_with_status_1_an
             entity = request.EntityData(entity_type="user", entity_name=user(number))
             request.entries = [request.EntryData(entity=[entity], ops=[limit])]
             answer = wire.ask(request, 1)
-            if answer is None:  # closed: its answer has no place for what happened
+            if answer is None:  # closed: the response has no field for the error
                 break
             made += answer.entries[0].error_code == 0
         assert 5 < made < 15
         assert process.wait(STOP_TIMEOUT_S) == 1
         said = broker.errors.splitlines()
-        assert len(said) == 2, said  # in the log, and as the command's last word
+        assert len(said) == 2, said  # in the log, and as the last line of the command
         assert all(f"{tmp_path / 'data'}, which has the metadata log, has failed: [Errno 27]" in line for line in said)
         assert "CRITICAL" in said[0]
-    with TailraceProcess(tmp_path / "data") as broker:  # what was acknowledged is there
+    with TailraceProcess(tmp_path / "data") as broker:  # acknowledged changes are there
         described = KafkaSide(broker.port).ask(m.DescribeClientQuotasRequest(components=[]), 1)
         names = {one.entity[0].entity_name for one in described.entries}
         assert {user(number) for number in range(made)} <= names

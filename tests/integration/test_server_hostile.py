@@ -21,12 +21,12 @@ def resident_bytes() -> int:
         return int(file.read().split()[1]) * 4096
 
 
-def assert_well(harness: Harness) -> None:
-    """Somebody else is served as ever."""
+def assert_others_are_served(harness: Harness) -> None:
+    """Check that another client is served."""
     assert harness.ask(harness.client(), b"Estill here") == b"still here"
 
 
-def test_random_garbage() -> None:
+def test_random_bytes_close_only_their_connection() -> None:
     dice = random.Random(1)
     with Harness() as harness:
         for _ in range(60):
@@ -35,7 +35,7 @@ def test_random_garbage() -> None:
             if dice.random() < 0.5:
                 client.close()
             harness.turn(2)
-        assert_well(harness)
+        assert_others_are_served(harness)
         for client in harness.clients:
             client.close()
         harness.until(lambda: harness.loop.statistics().connections == 0)
@@ -45,7 +45,7 @@ def test_random_garbage() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 104_857_601, 2**31 - 1, int.from_bytes(b"GET ", "big")])
-def test_a_size_that_cannot_be_right_closes_the_connection(size: int) -> None:
+def test_an_invalid_frame_size_closes_the_connection(size: int) -> None:
     with Harness() as harness:
         client, other = harness.client(), harness.client()
         client.send(b"Ebefore")
@@ -56,7 +56,7 @@ def test_a_size_that_cannot_be_right_closes_the_connection(size: int) -> None:
         assert harness.ask(other, b"Ex") == b"x"
 
 
-def test_one_line_in_the_log_for_many_bad_frames(caplog: pytest.LogCaptureFixture) -> None:
+def test_many_bad_frames_are_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     with Harness() as harness, caplog.at_level(logging.WARNING):
         for _ in range(30):
             client = harness.client()
@@ -69,7 +69,7 @@ def test_one_line_in_the_log_for_many_bad_frames(caplog: pytest.LogCaptureFixtur
         assert "a frame of -1 bytes" in str(told["error"])
 
 
-def test_sizes_that_are_announced_and_never_sent_take_no_memory() -> None:
+def test_announced_sizes_that_are_never_sent_take_no_memory() -> None:
     with Harness() as harness:
         clients = [harness.client() for _ in range(50)]
         before = resident_bytes()
@@ -77,7 +77,7 @@ def test_sizes_that_are_announced_and_never_sent_take_no_memory() -> None:
             client.socket.sendall(pack(">i", 104_857_600) + b"x" * 100)
         harness.until(lambda: harness.loop.statistics().held_bytes == 50 * 100)
         assert resident_bytes() - before < 16_000_000
-        assert_well(harness)
+        assert_others_are_served(harness)
 
 
 def test_a_slow_reader_takes_no_memory() -> None:
@@ -91,11 +91,11 @@ def test_a_slow_reader_takes_no_memory() -> None:
         harness.turn(30)
         assert harness.loop.statistics().writing == 40
         assert resident_bytes() - before < 40 * 400_000
-        assert_well(harness)
+        assert_others_are_served(harness)
 
 
 @pytest.mark.parametrize("cut", [1, 3, 4, 5, 20, 70_000])
-def test_a_client_that_goes_in_the_middle_of_a_frame(cut: int) -> None:
+def test_a_client_that_disconnects_within_a_frame_leaves_no_state(cut: int) -> None:
     with Harness() as harness:
         for is_rude in (False, True):
             client = harness.client()
@@ -106,21 +106,21 @@ def test_a_client_that_goes_in_the_middle_of_a_frame(cut: int) -> None:
         statistics = harness.loop.statistics()
         assert sum(statistics.closed.values()) == 2
         assert statistics.requests == 0
-        assert_well(harness)
+        assert_others_are_served(harness)
 
 
-def test_a_client_that_is_gone_before_its_reply_comes() -> None:
+def test_a_client_that_disconnects_before_its_reply_is_reported_to_the_broker() -> None:
     with Harness() as harness:
         client, other = harness.client(), harness.client()
         client.send(b"Pnever read")
         harness.until(lambda: len(harness.broker.parked) == 1)
         client.reset()
         harness.until(lambda: harness.loop.statistics().connections == 1)
-        assert harness.broker.parked == [], "the broker was told"
+        assert harness.broker.parked == [], "the broker was notified"
         assert harness.ask(other, b"R") == b""
 
 
-def test_a_client_that_stops_sending_still_gets_its_replies() -> None:
+def test_a_half_closed_connection_still_gets_its_replies() -> None:
     with Harness() as harness:
         client, other = harness.client(), harness.client()
         client.send(b"Ea", b"Pb", b"Ec")
@@ -132,7 +132,7 @@ def test_a_client_that_stops_sending_still_gets_its_replies() -> None:
         assert harness.loop.statistics().closed == {"end of stream": 1}
 
 
-def test_a_reply_that_is_late_for_its_connection_is_dropped() -> None:
+def test_a_reply_to_a_closed_connection_is_dropped() -> None:
     with Harness() as harness:
         client, other = harness.client(), harness.client()
         client.send(b"W" + pack(">i", 100) + b"late")
@@ -145,13 +145,13 @@ def test_a_reply_that_is_late_for_its_connection_is_dropped() -> None:
         assert harness.ask(other, b"Ex") == b"x"
 
 
-def test_an_exception_on_a_request_is_logged_and_ends_its_connection(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_in_a_request_is_logged_and_closes_its_connection(caplog: pytest.LogCaptureFixture) -> None:
     with Harness() as harness:
         client, other = harness.client(), harness.client()
         client.send(b"Ebefore", b"X", b"Ebehind")
         assert harness.receive(client, 1) == [b"before"]
         harness.until(client.is_closed)
-        assert "RuntimeError: told to" in caplog.text
+        assert "RuntimeError: planned failure" in caplog.text
         assert harness.loop.statistics().closed == {"broker error": 1}
         assert harness.ask(other, b"Ex") == b"x"
 
@@ -159,11 +159,11 @@ def test_an_exception_on_a_request_is_logged_and_ends_its_connection(caplog: pyt
 def test_a_fatal_error_ends_the_loop() -> None:
     with Harness() as harness:
         harness.client().send(b"A")
-        with pytest.raises(FatalError, match="told to"):
+        with pytest.raises(FatalError, match="planned failure"):
             harness.turn(5)
 
 
-def test_without_descriptors_the_listener_rests_and_then_goes_on(
+def test_without_descriptors_the_listener_pauses_and_resumes(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Harness() as harness:
@@ -179,7 +179,7 @@ def test_without_descriptors_the_listener_rests_and_then_goes_on(
             client = harness.knock()
             harness.until(lambda: bool(calls))
             harness.turn(20)
-            assert len(calls) == 1, "it does not try again at once"
+            assert len(calls) == 1, "the listener does not retry at once"
             assert harness.loop.statistics().paused_listeners == 1
             assert harness.ask(other, b"Ex") == b"x"
             harness.timer_ms += 1000
@@ -193,7 +193,7 @@ def test_without_descriptors_the_listener_rests_and_then_goes_on(
         assert harness.loop.statistics().paused_listeners == 0
 
 
-def test_a_client_that_goes_while_it_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_disconnects_while_it_is_accepted_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     with Harness() as harness:
         accept, failures = Listener.accept, [ConnectionAbortedError(errno.ECONNABORTED, "gone")]
 

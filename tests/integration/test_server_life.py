@@ -1,4 +1,4 @@
-"""A server starts, runs in this thread or another, drains and stops; as a process it listens to signals."""
+"""A server starts, runs in this thread or another, drains and stops; as a process it handles signals."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ ROOT = Path(__file__).parents[2]
 
 
 def poll_until(is_so: Callable[[], bool]) -> None:
-    """For what another thread or process does: look again every few milliseconds."""
+    """Check a condition every few milliseconds until it holds, for work of another thread or process."""
     for _ in range(PATIENCE_S * 200):
         if is_so():
             return
         threading.Event().wait(0.005)
-    pytest.fail("it never came to that")
+    pytest.fail("the condition was not met in time")
 
 
 # In a thread
 
 
-def test_a_server_in_a_thread_answers_and_stops() -> None:
+def test_a_server_in_a_thread_responds_and_stops() -> None:
     broker = FakeBroker()
     with Server(lambda surroundings: broker, SETTINGS) as server:
         client = Client(server.port())
@@ -54,14 +54,14 @@ def test_a_server_in_a_thread_answers_and_stops() -> None:
     client.close()
 
 
-def test_the_builder_knows_where_the_server_will_be() -> None:
+def test_the_builder_knows_the_port_before_the_server_listens() -> None:
     seen: list[Surroundings] = []
 
     def build(surroundings: Surroundings) -> FakeBroker:
         seen.append(surroundings)
         port = surroundings.endpoints[0].port
         assert port > 0
-        with pytest.raises(ConnectionRefusedError):  # bound, but nobody listens before there is a broker
+        with pytest.raises(ConnectionRefusedError):  # bound, but not listening before there is a broker
             Client(port)
         return FakeBroker()
 
@@ -80,7 +80,7 @@ def test_the_builder_knows_where_the_server_will_be() -> None:
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
 @pytest.mark.parametrize(("host", "reached_by"), [("::1", ["::1"]), ("", ["127.0.0.1", "::1"]), ("localhost", [])])
-def test_both_ip_stacks(host: str, reached_by: list[str]) -> None:
+def test_a_server_listens_on_ipv4_and_ipv6(host: str, reached_by: list[str]) -> None:
     broker = FakeBroker()
     try:
         server = Server(lambda surroundings: broker, ServerSettings(listeners=(Endpoint("PLAINTEXT", host, 0),)))
@@ -95,7 +95,7 @@ def test_both_ip_stacks(host: str, reached_by: list[str]) -> None:
     assert [context.client_host for context in broker.contexts.values()] == (reached_by or ["127.0.0.1"])
 
 
-def test_a_port_that_is_taken_is_an_error_of_the_starter() -> None:
+def test_a_port_in_use_raises_in_the_starting_thread() -> None:
     built = []
     with Server(lambda surroundings: FakeBroker(), SETTINGS) as server:
         taken = ServerSettings(listeners=(Endpoint("PLAINTEXT", "127.0.0.1", server.port()),))
@@ -106,7 +106,7 @@ def test_a_port_that_is_taken_is_an_error_of_the_starter() -> None:
     assert built == []
 
 
-def test_a_broker_that_cannot_be_built_is_an_error_of_the_starter() -> None:
+def test_a_broker_that_cannot_be_built_raises_in_the_starting_thread() -> None:
     def build(surroundings: Surroundings) -> FakeBroker:
         raise RuntimeError("no directory")
 
@@ -117,7 +117,7 @@ def test_a_broker_that_cannot_be_built_is_an_error_of_the_starter() -> None:
         Client(server.port())
 
 
-def test_stopping_twice_or_before_the_start_does_nothing_more() -> None:
+def test_stopping_twice_or_before_the_start_has_no_effect() -> None:
     broker = FakeBroker()
     server = Server(lambda surroundings: broker, SETTINGS)
     server.stop()
@@ -128,7 +128,7 @@ def test_stopping_twice_or_before_the_start_does_nothing_more() -> None:
     assert broker.closed_ms == closed_ms
 
 
-def test_a_server_that_was_opened_and_never_ran_closes_its_broker() -> None:
+def test_a_server_that_was_opened_but_never_ran_closes_its_broker() -> None:
     broker = FakeBroker()
     server = Server(lambda surroundings: broker, SETTINGS)
     server.open()
@@ -150,7 +150,7 @@ def test_a_killed_server_does_not_close_its_broker() -> None:
     client.close()
 
 
-def test_a_port_can_be_used_again_at_once() -> None:
+def test_a_port_can_be_reused_at_once() -> None:
     with Server(lambda surroundings: FakeBroker(), SETTINGS) as server:
         client = Client(server.port())
         client.ask(b"Ex")
@@ -179,7 +179,7 @@ def test_functions_run_on_the_loop() -> None:
         server.call(lambda: 5)
 
 
-def test_calls_that_come_too_late_are_refused_and_none_is_left_waiting() -> None:
+def test_late_calls_are_refused_and_no_caller_waits_forever() -> None:
     for _ in range(20):
         server = Server(lambda surroundings: FakeBroker(), SETTINGS)
         server.start()
@@ -200,7 +200,7 @@ def test_calls_that_come_too_late_are_refused_and_none_is_left_waiting() -> None
         assert len(outcomes) == 5
 
 
-def test_connections_can_be_dropped_and_limits_changed() -> None:
+def test_connections_can_be_closed_and_limits_changed() -> None:
     with Server(lambda surroundings: FakeBroker(), SETTINGS) as server:
         first, second = Client(server.port()), Client(server.port())
         first.ask(b"Ex")
@@ -218,7 +218,7 @@ def test_connections_can_be_dropped_and_limits_changed() -> None:
             client.close()
 
 
-def test_what_breaks_the_loop_is_told_when_it_is_stopped(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_that_ended_the_loop_is_raised_by_stop(caplog: pytest.LogCaptureFixture) -> None:
     broker = FakeBroker()
     server = Server(lambda surroundings: broker, SETTINGS)
     server.start()
@@ -226,9 +226,9 @@ def test_what_breaks_the_loop_is_told_when_it_is_stopped(caplog: pytest.LogCaptu
     client.send(b"A")
     with pytest.raises((EOFError, ConnectionResetError)):
         client.receive()
-    with pytest.raises(FatalError, match="told to"):
+    with pytest.raises(FatalError, match="planned failure"):
         server.stop()
-    assert broker.closed_ms is None, "what is broken is not written down as if it were well"
+    assert broker.closed_ms is None, "a failed broker writes no clean-shutdown marker"
     assert "the server has failed" in caplog.text
     client.close()
 
@@ -236,7 +236,7 @@ def test_what_breaks_the_loop_is_told_when_it_is_stopped(caplog: pytest.LogCaptu
 # Draining
 
 
-def test_a_drain_sends_what_is_due_and_takes_nothing_more() -> None:
+def test_a_drain_sends_pending_replies_and_accepts_no_requests() -> None:
     with Harness() as harness:
         waiting, idle, other = harness.client(), harness.client(), harness.client()
         waiting.send(b"Pdue", b"Enot taken")
@@ -257,7 +257,7 @@ def test_a_drain_sends_what_is_due_and_takes_nothing_more() -> None:
         harness.loop.run()  # ends at once
 
 
-def test_a_drain_lets_a_slow_reader_have_its_reply() -> None:
+def test_a_drain_waits_for_a_slow_reader() -> None:
     with Harness() as harness:
         client = harness.client(receive_buffer_bytes=65_536)
         client.send(b"B" + pack(">i", 5_000_000))
@@ -267,7 +267,7 @@ def test_a_drain_lets_a_slow_reader_have_its_reply() -> None:
         harness.until(client.is_closed)
 
 
-def test_a_drain_ends_when_its_time_is_up() -> None:
+def test_a_drain_ends_at_its_time_limit() -> None:
     with Harness() as harness:
         client = harness.client()
         client.send(b"Pnever")
@@ -301,7 +301,7 @@ class Chore:
         self.errors.append(error)
 
 
-def test_a_chore_runs_beside_the_loop_and_is_applied_on_it() -> None:
+def test_a_chore_runs_outside_the_loop_and_its_result_is_applied_on_the_loop() -> None:
     submit: list[Callable[[Any], None]] = []
 
     def build(surroundings: Surroundings) -> FakeBroker:
@@ -345,7 +345,7 @@ def test_chores_are_finished_and_applied_before_the_broker_is_closed() -> None:
     assert order == ["applied", "closed"]
 
 
-def test_a_chore_that_fails_is_told_on_the_loop() -> None:
+def test_a_failed_chore_is_reported_on_the_loop() -> None:
     with Server(lambda surroundings: FakeBroker(), SETTINGS) as server:
         chore = Chore(lambda: 1 // 0)
         server.call(lambda: server.submit(chore))
@@ -404,7 +404,7 @@ def test_a_signal_drains_and_ends_the_process(process: subprocess.Popen[str], nu
     other.close()
 
 
-def test_a_second_signal_ends_the_draining(process: subprocess.Popen[str]) -> None:
+def test_a_second_signal_ends_the_drain(process: subprocess.Popen[str]) -> None:
     port = port_of(process)
     client, other = Client(port), Client(port)
     client.send(b"Pnever")
@@ -430,7 +430,7 @@ def is_asleep(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
-def test_an_idle_server_sleeps() -> None:
+def test_an_idle_server_uses_no_cpu() -> None:
     with Server(lambda surroundings: FakeBroker(), SETTINGS) as server:
         client = Client(server.port())
         client.ask(b"Ex")
@@ -440,8 +440,8 @@ def test_an_idle_server_sleeps() -> None:
         client.close()
 
 
-def test_serving_makes_no_garbage_for_the_collector() -> None:
-    """A request leaves no cycles behind, so its memory goes when it is answered."""
+def test_requests_leave_no_cycles_for_the_garbage_collector() -> None:
+    """The memory of a request is freed when it is answered."""
     with Harness() as harness:
         client = harness.client()
         harness.ask(client, b"Ex")

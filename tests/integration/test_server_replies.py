@@ -1,4 +1,4 @@
-"""Large replies and slow readers, pauses and ends."""
+"""Large replies, slow readers, throttling, and the end of connections."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]
 
 
 @pytest.mark.parametrize("size", [0, 1, 32_768, 32_769, 100_000, 3 * MEGABYTE])
-def test_a_slice_follows_its_head(harness: Harness, size: int) -> None:
+def test_a_slice_is_sent_after_its_header(harness: Harness, size: int) -> None:
     client = harness.client()
     assert harness.ask(client, slice_of(77, size)) == b"head" + CONTENT[77 : 77 + size]
     assert harness.loop.statistics().pinned_files == 0
@@ -61,8 +61,8 @@ def test_slices_and_other_replies_stay_in_order(harness: Harness) -> None:
     assert harness.receive(client, len(wanted)) == wanted
 
 
-def test_a_slow_reader_holds_one_reply_and_no_memory(harness: Harness) -> None:
-    """It asks for 400 MB and reads nothing: the server stops reading from it, others are served."""
+def test_a_slow_reader_holds_one_reply_and_takes_no_memory(harness: Harness) -> None:
+    """The client requests 400 MB and reads nothing: the server stops reading from it, and serves others."""
     slow, quick = harness.client(receive_buffer_bytes=65_536), harness.client()
     requests = [slice_of(0, 3 * MEGABYTE)] * 130
     slow.send(*requests)
@@ -76,7 +76,7 @@ def test_a_slow_reader_holds_one_reply_and_no_memory(harness: Harness) -> None:
     assert harness.receive(slow, 3)[:3] == [b"head" + CONTENT[: 3 * MEGABYTE]] * 3
 
 
-def test_a_slow_reader_of_replies_from_memory_holds_a_bounded_number_of_them(harness: Harness) -> None:
+def test_a_slow_reader_holds_a_bounded_number_of_in_memory_replies(harness: Harness) -> None:
     slow = harness.client(receive_buffer_bytes=65_536)
     slow.send(*[b"B" + pack(">i", 50_000)] * 1000)
     harness.until(lambda: harness.loop.statistics().writing == 1)
@@ -86,7 +86,7 @@ def test_a_slow_reader_of_replies_from_memory_holds_a_bounded_number_of_them(har
     assert [len(reply) for reply in harness.receive(slow, 1000)] == [50_000] * 1000
 
 
-def test_nothing_is_read_from_a_connection_while_its_replies_are_not_taken(harness: Harness) -> None:
+def test_a_connection_is_not_read_while_its_replies_are_not_taken(harness: Harness) -> None:
     slow = harness.client(receive_buffer_bytes=65_536)
     slow.send(slice_of(0, 4 * MEGABYTE))
     harness.until(lambda: harness.loop.statistics().writing == 1)
@@ -98,7 +98,7 @@ def test_nothing_is_read_from_a_connection_while_its_replies_are_not_taken(harne
     assert [len(reply) for reply in replies] == [4 * MEGABYTE + 4] + [1000] * 50
 
 
-def test_a_segment_that_is_removed_meanwhile_is_sent_whole(harness: Harness) -> None:
+def test_a_slice_of_a_segment_that_is_deleted_meanwhile_is_sent_completely(harness: Harness) -> None:
     client = harness.client(receive_buffer_bytes=65_536)
     client.send(slice_of(0, 4 * MEGABYTE))
     harness.until(lambda: harness.loop.statistics().writing == 1)
@@ -110,14 +110,14 @@ def test_a_segment_that_is_removed_meanwhile_is_sent_whole(harness: Harness) -> 
     assert harness.loop.statistics().pinned_files == 0
 
 
-def test_a_slice_beyond_the_end_of_its_file_ends_only_its_connection(harness: Harness) -> None:
+def test_a_slice_beyond_the_end_of_its_file_closes_only_its_connection(harness: Harness) -> None:
     client, other = harness.client(), harness.client()
     client.send(slice_of(4 * MEGABYTE - 100, 200_000))
     harness.until(lambda: harness.loop.statistics().closed == {"send failed": 1})
     assert harness.ask(other, echo(b"x")) == b"x"
 
 
-def test_a_reader_that_goes_in_the_middle_leaves_nothing_behind(harness: Harness) -> None:
+def test_a_reader_that_disconnects_within_a_reply_leaves_no_state(harness: Harness) -> None:
     clients = [harness.client(receive_buffer_bytes=65_536) for _ in range(6)]
     for client in clients:
         client.send(slice_of(0, 4 * MEGABYTE))
@@ -139,7 +139,7 @@ def test_a_last_reply_is_sent_before_the_connection_is_closed(harness: Harness) 
     assert harness.loop.statistics().closed == {"asked": 1}
 
 
-def test_requests_behind_a_last_reply_are_not_handed_over(harness: Harness) -> None:
+def test_requests_after_a_last_reply_are_not_handled(harness: Harness) -> None:
     client = harness.client()
     client.send(echo(b"a"), b"Cb", echo(b"c"))
     assert harness.receive(client, 2) == [b"a", b"b"]
@@ -150,7 +150,7 @@ def test_requests_behind_a_last_reply_are_not_handed_over(harness: Harness) -> N
 def test_a_throttled_connection_pauses_after_its_reply(harness: Harness) -> None:
     client, other = harness.client(), harness.client()
     client.send(b"T" + pack(">i", 500), echo(b"next"))
-    assert harness.receive(client, 1) == [b""], "the reply itself is not held back"
+    assert harness.receive(client, 1) == [b""], "the reply itself is not delayed"
     client.send(echo(b"one more"))
     harness.turn(10)
     assert harness.broker.handled == 1
@@ -164,7 +164,7 @@ def test_a_throttled_connection_pauses_after_its_reply(harness: Harness) -> None
     assert harness.loop.statistics().throttled == 0
 
 
-def test_a_throttled_connection_that_goes_is_forgotten(harness: Harness) -> None:
+def test_a_throttled_connection_that_closes_leaves_no_state(harness: Harness) -> None:
     client = harness.client()
     assert harness.ask(client, b"T" + pack(">i", 500)) == b""
     client.reset()
@@ -174,7 +174,7 @@ def test_a_throttled_connection_that_goes_is_forgotten(harness: Harness) -> None
     assert harness.loop.statistics().throttled == 0
 
 
-def test_a_pause_does_not_wake_the_loop_for_bytes_that_have_to_wait(harness: Harness) -> None:
+def test_bytes_for_a_throttled_connection_do_not_wake_the_loop(harness: Harness) -> None:
     client = harness.client()
     assert harness.ask(client, b"T" + pack(">i", 500)) == b""
     client.send(echo(b"x"))
@@ -184,7 +184,7 @@ def test_a_pause_does_not_wake_the_loop_for_bytes_that_have_to_wait(harness: Har
     assert harness.loop.statistics().muted == 0
 
 
-def test_replies_of_many_megabytes_to_many_readers(harness: Harness) -> None:
+def test_replies_of_many_megabytes_reach_many_readers(harness: Harness) -> None:
     clients = [harness.client() for _ in range(5)]
     for number, client in enumerate(clients):
         client.send(*[slice_of(number, 2 * MEGABYTE)] * 3)

@@ -1,4 +1,4 @@
-"""Requests in, replies out: order, pipelining, pieces, sizes."""
+"""Requests and replies: order, pipelining, partial frames, sizes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_request_is_answered() -> None:
         assert harness.ask(client, echo(b"")) == b""
 
 
-def test_the_broker_knows_who_asks() -> None:
+def test_the_broker_gets_the_context_of_each_connection() -> None:
     with Harness() as harness:
         client = harness.client()
         harness.ask(client, echo(b"x"))
@@ -54,14 +54,14 @@ def test_pipelined_requests_are_answered_in_one_pass_with_one_send() -> None:
         assert after.passes - before.passes <= 2
 
 
-def test_replies_stay_in_order_when_the_first_one_waits() -> None:
+def test_replies_stay_in_order_when_the_first_request_waits() -> None:
     with Harness() as harness:
         client = harness.client()
         client.send(echo(b"a"), wait(1000, b"late"), echo(b"b"), wait(500, b"later"), echo(b"c"))
         assert harness.receive(client, 1) == [b"a"]
         harness.turn(5)
         assert client.replies_so_far() == []
-        assert harness.broker.handled == 2, "what is behind a request that waits is not handed over"
+        assert harness.broker.handled == 2, "requests after a waiting request are not handled"
         harness.clock_ms += 1000
         assert harness.receive(client, 2) == [b"late", b"b"]
         harness.turn(5)
@@ -70,7 +70,7 @@ def test_replies_stay_in_order_when_the_first_one_waits() -> None:
         assert harness.receive(client, 2) == [b"later", b"c"]
 
 
-def test_a_run_that_is_answered_together_keeps_its_order() -> None:
+def test_pipelined_requests_of_one_round_are_answered_in_order() -> None:
     with Harness() as harness:
         client, other = harness.client(), harness.client()
         client.send(b"Ga", b"Gb", echo(b"c"), b"Gd", wait(1000, b"e"), b"Gf", b"N", b"Gg")
@@ -84,7 +84,7 @@ def test_a_run_that_is_answered_together_keeps_its_order() -> None:
 
 
 @pytest.mark.parametrize("last", [b"X", b"Cd", b""])
-def test_a_run_is_answered_though_what_follows_ends_the_connection(last: bytes) -> None:
+def test_a_round_is_answered_although_the_next_request_closes_the_connection(last: bytes) -> None:
     with Harness() as harness:
         client = harness.client()
         client.send(b"Ga", b"Gb", b"Gc", last, b"Gnever")
@@ -94,7 +94,7 @@ def test_a_run_is_answered_though_what_follows_ends_the_connection(last: bytes) 
         assert harness.broker.handled == 4
 
 
-def test_a_run_is_answered_before_a_frame_that_cannot_be() -> None:
+def test_a_round_is_answered_before_an_invalid_frame_closes_the_connection() -> None:
     with Harness() as harness:
         client = harness.client()
         client.socket.sendall(framed(b"Ga", b"Gb") + pack(">i", -5))
@@ -103,7 +103,7 @@ def test_a_run_is_answered_before_a_frame_that_cannot_be() -> None:
         assert harness.loop.statistics().closed == {"invalid frame": 1}
 
 
-def test_a_waiting_request_holds_up_only_its_own_connection() -> None:
+def test_a_waiting_request_delays_only_its_own_connection() -> None:
     with Harness() as harness:
         waiting, other = harness.client(), harness.client()
         waiting.send(b"Pfirst", echo(b"second"))
@@ -113,7 +113,7 @@ def test_a_waiting_request_holds_up_only_its_own_connection() -> None:
         assert harness.receive(waiting, 2) == [b"first", b"second"]
 
 
-def test_requests_of_many_connections_share_a_pass() -> None:
+def test_requests_of_many_connections_are_handled_in_one_pass() -> None:
     with Harness() as harness:
         clients = [harness.client() for _ in range(20)]
         for number, client in enumerate(clients):
@@ -133,20 +133,21 @@ def test_nothing_is_sent_for_a_request_without_a_reply() -> None:
         assert harness.broker.handled == 5
 
 
-def test_frames_that_come_byte_by_byte() -> None:
+def test_frames_that_arrive_byte_by_byte_are_answered() -> None:
     with Harness() as harness:
         client = harness.client()
         stream = framed(echo(b"one"), wait(0, b"two"), echo(b"three"))
         replies = []
         for position in range(len(stream)):
             client.socket.sendall(stream[position : position + 1])
+            harness.clock_ms += 1  # the loop asks the broker for its next deadline once in a millisecond
             harness.until(lambda position=position: harness.loop.statistics().bytes_in == position + 1)
             replies += client.replies_so_far()
         replies += harness.receive(client, 3 - len(replies))
         assert replies == [b"one", b"two", b"three"]
 
 
-def test_frames_of_all_sizes_in_pieces_of_all_sizes() -> None:
+def test_frames_of_all_sizes_in_pieces_of_all_sizes_are_answered() -> None:
     dice = random.Random(5)
     with Harness() as harness:
         clients = [harness.client() for _ in range(3)]
@@ -169,8 +170,8 @@ def test_frames_of_all_sizes_in_pieces_of_all_sizes() -> None:
         assert harness.loop.statistics().held_bytes == 0
 
 
-def test_a_large_request_stays_as_it_was_while_it_waits() -> None:
-    """Its reply comes after others have used the buffers."""
+def test_a_large_request_is_unchanged_while_it_waits() -> None:
+    """Its reply comes after other requests have used the buffers."""
     with Harness() as harness:
         slow, quick = harness.client(), harness.client()
         content = random.Random(1).randbytes(900_000)
@@ -189,13 +190,13 @@ def test_a_frame_the_broker_keeps_is_never_overwritten(size: int) -> None:
         kept = [b"K" + bytes([number]) * size for number in range(12)]
         for frame in kept:
             assert harness.ask(client, frame) == frame
-            for _ in range(ARENA_BYTES // 60_000):  # the arena starts again in between
+            for _ in range(ARENA_BYTES // 60_000):  # the arena is refilled from its start in between
                 harness.ask(client, echo(b"x" * 30_000))
                 harness.ask(client, echo(b"y" * 30_000))
         assert [bytes(frame) for frame in harness.broker.kept] == kept
 
 
-def test_a_request_of_the_largest_size_is_served_and_a_larger_one_is_not() -> None:
+def test_a_request_of_the_largest_size_is_served_and_a_larger_one_is_refused() -> None:
     with Harness(settings=ServerSettings(listeners=LOOPBACK, request_bytes_max=50_000)) as harness:
         client = harness.client()
         assert len(harness.ask(client, echo(b"x" * 49_999))) == 49_999
@@ -204,7 +205,7 @@ def test_a_request_of_the_largest_size_is_served_and_a_larger_one_is_not() -> No
         assert harness.loop.statistics().closed == {"invalid frame": 1}
 
 
-def test_the_broker_is_told_the_time_and_ticks_when_it_asked_to() -> None:
+def test_the_broker_gets_the_time_and_a_tick_at_its_deadline() -> None:
     with Harness() as harness:
         client = harness.client()
         client.send(wait(250, b"x"))

@@ -1,4 +1,4 @@
-"""Many clients doing anything in any order, against a list of what each has to be told."""
+"""Many clients send random requests, and each must get the expected replies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONTENT = random.Random(7).randbytes(1 << 20)
 
 
 class Talker:
-    """A client, what it has yet to send, and the replies it expects."""
+    """A client, its unsent bytes, and the replies that it expects."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -51,7 +51,7 @@ class Talker:
         return b"B" + pack(">i", size), b"b" * size
 
     def talk(self, dice: random.Random) -> None:
-        """Send a piece, and sometimes read."""
+        """Send some bytes, and sometimes read."""
         if self.unsent:
             self.client.socket.setblocking(False)
             try:
@@ -69,7 +69,7 @@ class Talker:
 
 @pytest.mark.parametrize("strategy", SliceStrategy)
 @pytest.mark.parametrize("seed", range(int(os.environ.get("TAILRACE_SOAK_SEEDS", "4"))))
-def test_everybody_is_told_what_they_asked_for_in_order(seed: int, strategy: SliceStrategy, tmp_path: Path) -> None:
+def test_every_client_gets_the_expected_replies_in_order(seed: int, strategy: SliceStrategy, tmp_path: Path) -> None:
     dice = random.Random(seed)
     (tmp_path / "segment").write_bytes(CONTENT)
     file = DiskFiles().open(str(tmp_path / "segment"), read_only=True)
@@ -91,7 +91,7 @@ def test_everybody_is_told_what_they_asked_for_in_order(seed: int, strategy: Sli
             harness.timer_ms += dice.randrange(3)
             if dice.random() < 0.05:
                 harness.broker.release()
-            if dice.random() < 0.01:  # somebody goes in the middle of whatever it is doing, and another one comes
+            if dice.random() < 0.01:  # a client disconnects at a random moment, and another one connects
                 index = dice.randrange(len(talkers))
                 talkers[index].client.reset() if dice.random() < 0.5 else talkers[index].client.close()
                 talkers[index] = Talker(harness.client(dice.choice((None, 8192))))

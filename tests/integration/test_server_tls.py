@@ -1,4 +1,4 @@
-"""TLS on the server's loop: the same requests and replies, limits in bytes and time, and clients without manners."""
+"""TLS on the server's loop: the same requests and replies, limits in bytes and time, and hostile clients."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_requests_of_every_size_are_answered(server: Server, content: bytes) -> 
     client.close()
 
 
-def test_requests_that_come_together_are_all_answered(server: Server) -> None:
-    """More than one read decrypts: what is left over is told of by no poll."""
+def test_pipelined_requests_are_all_answered(server: Server) -> None:
+    """One read may leave decrypted bytes in OpenSSL, which no poll reports."""
     client = TlsClient(server.port())
     requests = [b"E%d" % number + b"x" * (number % 900) for number in range(2_000)]
     sender = threading.Thread(target=lambda: client.send(*requests))
@@ -92,7 +92,7 @@ def test_a_client_that_reads_slowly_gets_everything(server: Server, content: byt
     assert server.statistics().pinned_files == 0
 
 
-def test_what_is_encrypted_ahead_is_bounded(broker: FakeBroker) -> None:
+def test_the_bytes_encrypted_ahead_are_bounded(broker: FakeBroker) -> None:
     with Harness(broker, settings(socket_send_buffer_bytes="65536")) as harness:
         client = handshaken(harness)
         client.send(b"S" + pack(">qi", 0, FILE_BYTES))
@@ -104,7 +104,7 @@ def test_what_is_encrypted_ahead_is_bounded(broker: FakeBroker) -> None:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_both_versions_are_spoken_unless_one_is_not_enabled(server: Server, version: ssl.TLSVersion) -> None:
+def test_tls_1_2_and_1_3_are_accepted_if_enabled(server: Server, version: ssl.TLSVersion) -> None:
     context = ssl.create_default_context(cafile=str(TLS / "authority.pem"))
     context.minimum_version = context.maximum_version = version
     with (
@@ -121,7 +121,7 @@ def test_both_versions_are_spoken_unless_one_is_not_enabled(server: Server, vers
         plain.close()
 
 
-def test_cipher_suites_are_those_that_were_chosen() -> None:
+def test_only_configured_cipher_suites_are_accepted() -> None:
     chosen = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"
     with Server(lambda surroundings: FakeBroker(), settings(ssl_cipher_suites=chosen)) as server:
         client = TlsClient(server.port())
@@ -132,7 +132,7 @@ def test_cipher_suites_are_those_that_were_chosen() -> None:
         assert client.ask(b"Ex") == b"x"
 
 
-def test_a_certificate_says_who_the_client_is(broker: FakeBroker) -> None:
+def test_a_client_certificate_sets_the_principal(broker: FakeBroker) -> None:
     rules = "RULE:^CN=(.*)$/$1/U"
     both = settings(ssl_client_auth="requested", ssl_principal_mapping_rules=rules)
     with Server(lambda surroundings: broker, both) as server:
@@ -141,7 +141,7 @@ def test_a_certificate_says_who_the_client_is(broker: FakeBroker) -> None:
         assert sorted(one.principal for one in broker.contexts.values()) == ["User:ANONYMOUS", "User:CLIENT"]
 
 
-def test_where_a_certificate_is_required_nobody_comes_in_without_one_that_is_believed() -> None:
+def test_a_client_without_a_trusted_certificate_is_refused_if_one_is_required() -> None:
     with Server(lambda surroundings: FakeBroker(), settings(ssl_client_auth="required")) as server:
         for identity in ({}, {"ssl.keystore.location": str(TLS / "odd-subject.pem")}):
             with pytest.raises((ssl.SSLError, ConnectionError, EOFError)):
@@ -151,7 +151,7 @@ def test_where_a_certificate_is_required_nobody_comes_in_without_one_that_is_bel
 
 
 def handshaken(harness: Harness) -> TlsClient:
-    """A client whose handshake went on while the loop ran here."""
+    """Return a client whose handshake was completed while the loop ran here."""
     made: list[TlsClient] = []
     thread = threading.Thread(target=lambda: made.append(TlsClient(harness.port)))
     thread.start()
@@ -167,12 +167,12 @@ HOSTILE: dict[str, bytes] = {
     "an alert": b"\x15\x03\x03\x00\x02\x02\x28",
     "a record that is too long": b"\x16\x03\x01\xff\xff" + bytes(70_000),
     "application data first": b"\x17\x03\x03\x00\x10" + bytes(16),
-    "a greeting of zeros": b"\x16\x03\x01\x00\x20\x01\x00\x00\x1c" + bytes(28),
+    "a ClientHello of zeros": b"\x16\x03\x01\x00\x20\x01\x00\x00\x1c" + bytes(28),
 }
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_what_is_no_tls_costs_the_client_its_connection_only(server: Server, what: str) -> None:
+def test_bytes_that_are_not_tls_close_only_their_connection(server: Server, what: str) -> None:
     friend = TlsClient(server.port())
     stranger = Client(server.port())
     stranger.socket.sendall(HOSTILE[what])
@@ -182,13 +182,13 @@ def test_what_is_no_tls_costs_the_client_its_connection_only(server: Server, wha
             received += data
     except ConnectionError:
         pass
-    assert len(received) < 100  # an alert at most
+    assert len(received) < 100  # a TLS alert at most
     assert friend.ask(b"Ex") == b"x"
 
 
-def test_a_handshake_without_an_end_is_cut_off(server: Server) -> None:
+def test_an_endless_handshake_is_closed(server: Server) -> None:
     stranger = Client(server.port())
-    # A greeting that says it has 16 MB, in records that are well formed.
+    # A ClientHello with a length of 16 MB, in well-formed records.
     record = b"\x16\x03\x01\x40\x00" + b"\x01\xff\xff\xff" + bytes(16_380)
     with pytest.raises((BrokenPipeError, ConnectionResetError)):  # noqa: PT012
         for _ in range(100 * HANDSHAKE_BYTES_MAX // len(record)):
@@ -196,7 +196,7 @@ def test_a_handshake_without_an_end_is_cut_off(server: Server) -> None:
 
 
 @pytest.mark.parametrize("sends", [b"", b"\x16\x03\x01\x02\x00\x01\x00"])
-def test_a_handshake_that_stalls_is_given_up(sends: bytes) -> None:
+def test_a_stalled_handshake_times_out(sends: bytes) -> None:
     with Harness(settings=settings()) as harness:
         stalled = harness.client()
         stalled.socket.sendall(sends)
@@ -213,7 +213,7 @@ def test_a_handshake_that_stalls_is_given_up(sends: bytes) -> None:
         assert patient.receive() == b"x"
 
 
-def test_a_client_that_goes_in_the_middle_is_forgotten(broker: FakeBroker) -> None:
+def test_a_client_that_disconnects_within_a_handshake_leaves_no_state(broker: FakeBroker) -> None:
     with Harness(broker, settings()) as harness:
         for leave in (Client.close, Client.reset):
             client = handshaken(harness)
@@ -225,18 +225,18 @@ def test_a_client_that_goes_in_the_middle_is_forgotten(broker: FakeBroker) -> No
         assert harness.loop.statistics().pending_bytes == 0
 
 
-def test_plain_listeners_beside_it_stay_as_they_are() -> None:
+def test_plaintext_listeners_of_the_same_server_are_unaffected() -> None:
     both = ServerSettings.parse({"listeners": "SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0", **STORES})
     with Server(lambda surroundings: FakeBroker(), both) as server:
         assert Client(server.port("PLAINTEXT")).ask(b"Ex") == b"x"
         assert TlsClient(server.port("SSL")).ask(b"Ex") == b"x"
 
 
-def test_a_farewell_is_said_and_understood(server: Server) -> None:
+def test_a_close_notify_is_sent_and_accepted(server: Server) -> None:
     client = TlsClient(server.port())
     assert client.ask(b"Ex") == b"x"
     assert client.ask(b"Cbye") == b"bye"
-    with pytest.raises(EOFError):  # and not an error of TLS, as where the stream is cut off
+    with pytest.raises(EOFError):  # and not a TLS error, as after a truncated stream
         client.receive()
     leaving: Callable[[], ssl.SSLSocket | socket.socket] = TlsClient(server.port()).socket.unwrap  # type: ignore[attr-defined]
     leaving()
@@ -246,7 +246,7 @@ def guarded() -> ServerSettings:
     return ServerSettings.parse({"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.server.max.receive.size": "1000"})
 
 
-def test_before_a_client_has_said_who_it_is_it_may_not_send_much() -> None:
+def test_an_unauthenticated_client_may_send_only_a_limited_number_of_bytes() -> None:
     with Harness(settings=guarded()) as harness:
         known, stranger = harness.client(), harness.client()
         assert harness.ask(known, b"Ex") == b"x"
@@ -257,7 +257,7 @@ def test_before_a_client_has_said_who_it_is_it_may_not_send_much() -> None:
         assert harness.loop.statistics().closed == {"invalid frame": 1}
 
 
-def test_and_has_only_so_long() -> None:
+def test_an_unauthenticated_client_is_closed_after_a_time_limit() -> None:
     with Harness(settings=guarded()) as harness:
         known, stranger = harness.client(), harness.client()
         assert harness.ask(known, b"Ex") == b"x"
@@ -269,7 +269,7 @@ def test_and_has_only_so_long() -> None:
         assert harness.loop.statistics().closed == {"unproven": 1}
 
 
-def test_unfinished_handshakes_take_no_more_than_half_of_the_connections() -> None:
+def test_unfinished_handshakes_take_at_most_half_of_the_connections() -> None:
     chosen = replace(settings(), limits=LimitSettings(connections_max=10))
     with Harness(settings=chosen) as harness:
         patient = handshaken(harness)

@@ -1,4 +1,6 @@
-"""A client cannot make the broker write a record that it cannot read again, and one such record harms nobody else."""
+"""A client cannot make the broker write a record that it cannot read again, and such a record affects no
+other client.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ ONE_PARTITION = (
     *("-o", "offsets.topic.num.partitions=1"),
     *("-o", "group.initial.rebalance.delay.ms=0"),
 )
-INVALID_UTF8 = b"\xff" * 12_000  # 36,000 bytes once each has become a replacement character
+INVALID_UTF8 = b"\xff" * 12_000  # 36,000 bytes once each byte has become a replacement character
 INIT_VERSION = 1
 JOIN_VERSION = 5
 
@@ -42,7 +44,7 @@ def init(client: RawClient, transactional_id: str) -> Any:
 
 
 def init_raw(client: RawClient, transactional_id: bytes) -> Any:
-    """InitProducerId with an id of any bytes."""
+    """Send InitProducerId with an id of any bytes."""
     header = write_request_header(RequestHeader(InitProducerIdRequest.SCHEMA.api_key or 0, INIT_VERSION, 1, "raw"))
     body = struct.pack(">h", len(transactional_id)) + transactional_id + struct.pack(">i", 60_000)
     client.socket.sendall(struct.pack(">i", len(header + body)) + header + body)
@@ -62,7 +64,7 @@ def join(client: RawClient, group: str, instance: str | None = None) -> Any:
     return client.ask(request, JOIN_VERSION)
 
 
-def test_ids_that_no_record_can_hold_are_refused_and_nobody_else_notices(tmp_path: Path) -> None:
+def test_ids_too_long_for_a_record_are_refused_and_other_clients_are_served(tmp_path: Path) -> None:
     with TailraceProcess(tmp_path / "data", *ONE_PARTITION) as broker:
         with RawClient(broker.bootstrap) as client:
             find_coordinators(client)
@@ -94,7 +96,7 @@ def test_ids_that_no_record_can_hold_are_refused_and_nobody_else_notices(tmp_pat
 
 
 def append_by_hand(folder: Path, key: bytes, value: bytes) -> None:
-    """Append a record to the only segment of a partition that nobody serves."""
+    """Append a record to the only segment of a partition that no broker serves."""
     (segment,) = folder.glob("*.log")
     data = segment.read_bytes()
     position = end = epoch = 0
@@ -117,14 +119,14 @@ def test_a_directory_with_a_record_of_a_wrong_length_serves_the_other_transactio
         append_by_hand(data / "__transaction_state-0", b"\0\0" + len(name).to_bytes(2, "big") + name, b"\0\1")
         append_by_hand(data / "__transaction_state-0", b"\0\0\0\5after", b"\0\1 not a transaction")
         append_by_hand(data / "__consumer_offsets-0", b"\0\2\x8c\xa0" + name, b"\0\3")
-        (data / ".kafka_cleanshutdown").unlink()  # sizes have changed: let recovery look
+        (data / ".kafka_cleanshutdown").unlink()  # sizes have changed, so recovery has to scan
         broker.start()
         with RawClient(broker.bootstrap) as client:
             find_coordinators(client)
             again = init(client, "before")
             assert (again.error_code, again.producer_id) == (ErrorCode.NONE, before.producer_id)
             assert again.producer_epoch == before.producer_epoch + 1
-            assert init(client, "after").error_code == ErrorCode.NONE, "the record that says nothing is forgotten"
+            assert init(client, "after").error_code == ErrorCode.NONE, "the unreadable record is skipped"
             assert join(client, "g", "instance").error_code == ErrorCode.NONE
         skipped = [line for line in broker.errors.splitlines() if "skipped while loading" in line]
         assert len(skipped) == 2, "one line for each coordinator"

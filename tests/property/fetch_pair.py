@@ -71,7 +71,7 @@ class Raw:
 
 
 class Life(NamedTuple):
-    """What a partition of Kafka's looks like when it is copied."""
+    """The state of a partition of Kafka's when it is copied."""
 
     key: TopicPartition
     folder: Path

@@ -23,6 +23,7 @@ from tailrace.coordinator.offsets import offset_kernels
 from tailrace.log.compaction import cleaner_kernels
 from tailrace.log.recovery import scan_kernels
 from tailrace.log.replicated import replicated_kernels
+from tailrace.log.segments.indexes import index_kernels
 from tailrace.protocol.flat import read_kernels
 from tailrace.protocol.internal_records.coordinator_records import encode_key, encode_value
 from tailrace.protocol.messages import (
@@ -32,9 +33,11 @@ from tailrace.protocol.messages import (
     OffsetCommitValue,
     ProduceRequest,
 )
-from tailrace.records import kernels
+from tailrace.records import header_kernels, kernels
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.checks import check_kernels
+from tailrace.records.codecs import codec_kernels
 from tailrace.records.columnar import column_encoder, columns
 from tailrace.records.legacy import build_messages
 from tailrace.records.record import Record, TimestampType
@@ -44,7 +47,7 @@ from tests.fuzz.request_seeds import request_frame
 from tests.support.batches import batch
 from tests.support.column_rows import rows as column_rows
 from tests.support.guarded_memory import GuardedMemory
-from tests.support.interpreted import interpreted
+from tests.support.interpreted import interpreted, together
 
 CAPACITY = 1 << 20
 NUMBERS = (-(2**63), -(2**31), -2, -1, 0, 1, 2, 5, 127, 2**31 - 1, 2**40, 2**63 - 1)
@@ -114,12 +117,13 @@ def check_equal(compiled: Any, expected: Any) -> None:
 
 
 class Pair:
-    """A kernel module in both forms, and the memory for its input."""
+    """Kernel modules in both forms, and the memory for their input."""
 
-    def __init__(self, module: ModuleType) -> None:
-        assert module.COMPILED, f"{module.__name__} is not compiled"  # type: ignore[attr-defined]
-        self.compiled = module
-        self.interpreted = interpreted(module)
+    def __init__(self, *modules: ModuleType) -> None:
+        for one in modules:
+            assert one.COMPILED, f"{one.__name__} is not compiled"  # type: ignore[attr-defined]
+        self.compiled: Any = together(*modules)
+        self.interpreted: Any = together(*map(interpreted, modules))
         self.memory = GuardedMemory(CAPACITY)
 
 
@@ -474,21 +478,21 @@ def try_flat_requests(pair: Pair, dice: random.Random) -> None:
 
 
 FRAMES = request_frames()
-KERNELS: dict[str, tuple[ModuleType, Callable[[Pair, random.Random], None]]] = {
-    "columns": (columns, try_columns),
-    "column_encoder": (column_encoder, try_encoder),
-    "cleaner_kernels": (cleaner_kernels, try_cleaner),
-    "replicated_kernels": (replicated_kernels, try_replicated),
-    "scan_kernels": (scan_kernels, try_scan),
-    "kernels": (kernels, try_kernels),
-    "offset_kernels": (offset_kernels, try_offsets),
-    "read_kernels": (read_kernels, try_flat_requests),
+KERNELS: dict[str, tuple[tuple[ModuleType, ...], Callable[[Pair, random.Random], None]]] = {
+    "columns": ((columns,), try_columns),
+    "column_encoder": ((column_encoder,), try_encoder),
+    "cleaner_kernels": ((cleaner_kernels,), try_cleaner),
+    "replicated_kernels": ((replicated_kernels,), try_replicated),
+    "scan_kernels": ((scan_kernels,), try_scan),
+    "kernels": ((kernels, check_kernels, header_kernels, index_kernels, codec_kernels), try_kernels),
+    "offset_kernels": ((offset_kernels,), try_offsets),
+    "read_kernels": ((read_kernels,), try_flat_requests),
 }
 
 
 def main(name: str, seed: str, number: str, note: str) -> int:
-    module, run = KERNELS[name]
-    pair = Pair(module)
+    modules, run = KERNELS[name]
+    pair = Pair(*modules)
     for index in count():
         if index == int(number):
             return 0

@@ -116,7 +116,7 @@ class Script:
         )
 
     def went(self, sent: FetchRequest, session_id: int, error: int) -> None:
-        """What a client makes of an answer."""
+        """Update the client's session after a response."""
         if error:
             self.session, self.epoch = 0, 0
         elif sent.session_epoch == 0:

@@ -1,8 +1,8 @@
 """An incremental fetch tells what a full fetch would, and waits as long as one.
 
-A client with a session is compared, step by step, with one that asks for everything each time: after each answer the
-first one's picture of every partition is what the second is told. Waiting fetches of both are answered by the same
-events. Partitions are appended to, rolled, deleted from, lose and win their leader, go offline and come back.
+A client with a session is compared, step by step, with one that asks for everything each time: after each response the
+first one's picture of every partition equals the second one's response. Waiting fetches of both are answered by the
+same events. Partitions are appended to, rolled, deleted from, lose and win their leader, go offline and come back.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def poll(self, data: st.DataObject | None = None) -> None:
-        """Both ask; the one with the session takes what it is told into its picture."""
+        """Let both fetch; the client with the session adds the response to its picture."""
         if self.waiting is not None:
             self.end_waiting()
         self.compare(self.consumer.poll(), self.ask_for_everything())
@@ -132,7 +132,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.consumer.poll(forget=[self.key(n)])
         self.pictures.clear()
         self.consumer.changed = {("topic", m): one for m, one in self.wants.items()}
-        # What others were told meanwhile is not compared: a new session begins.
+        # Responses to the other clients are not compared: a new session begins.
         self.consumer.session, self.consumer.epoch = 0, 0
         self.poll()
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from tailrace.protocol.flat import fetch, offset_commit, produce, read_kernels, write_kernels
 from tailrace.protocol.headers import RequestHeader, read_request_header, write_request_header, write_response
 from tailrace.protocol.messages import FetchRequest, OffsetCommitRequest, ProduceRequest
+from tailrace.records.batch import Codec
+from tailrace.records.builder import BatchBuilder
 from tests.support.interpreted import interpreted
 
 READERS = (read_kernels, interpreted(read_kernels))
@@ -24,6 +26,25 @@ CLIENT_IDS = st.one_of(st.none(), NAMES)
 ELEMENTS_MAX = 4_096
 
 
+def batch(**options: Any) -> bytes:
+    builder = BatchBuilder(**options)
+    builder.append(1, b"key", b"value")
+    return bytes(builder.build())
+
+
+PLAIN = (batch(), batch(producer_id=1, producer_epoch=0, base_sequence=0))
+NOT_PLAIN = (
+    b"",
+    batch(codec=Codec.GZIP),
+    batch(transactional=True, producer_id=1, producer_epoch=0, base_sequence=0),
+    PLAIN[0] * 2,
+    PLAIN[0][:-1],
+    PLAIN[0] + b"\0",
+    PLAIN[0][:16] + b"\1" + PLAIN[0][17:],
+)
+RECORDS = st.one_of(st.none(), st.sampled_from((*PLAIN, *NOT_PLAIN)), st.binary(max_size=200))
+
+
 @st.composite
 def produce_requests(draw: st.DrawFn) -> ProduceRequest:
     return ProduceRequest(
@@ -35,9 +56,7 @@ def produce_requests(draw: st.DrawFn) -> ProduceRequest:
                 name=draw(NAMES),
                 topic_id=draw(IDS),
                 partition_data=[
-                    ProduceRequest.PartitionProduceData(
-                        index=draw(INT32), records=draw(st.one_of(st.none(), st.binary(max_size=200)))
-                    )
+                    ProduceRequest.PartitionProduceData(index=draw(INT32), records=draw(RECORDS))
                     for _ in range(draw(st.integers(0, 3)))
                 ],
             )
@@ -107,10 +126,7 @@ def test_a_produce_request_is_read_as_its_message(version: int, data: st.DataObj
         read = kernels.read_flat_produce(frame, ELEMENTS_MAX)
         assert read is not None
         assert read[:3] == (version, -7, client_id)
-        assert produce.ProduceAsk(*read[3:]) == expected
-    kept = produce.read_produce_ask(frame, ELEMENTS_MAX)
-    assert kept is not None
-    assert kept[3] == expected
+        assert produce.ProduceAsk(*read[3]) == expected
 
 
 @pytest.mark.parametrize("version", fetch.FLAT_VERSIONS)
@@ -124,7 +140,7 @@ def test_a_fetch_request_is_read_as_its_message(version: int, data: st.DataObjec
         read = kernels.read_flat_fetch(frame, ELEMENTS_MAX)
         assert read is not None
         assert read[:3] == (version, -7, client_id)
-        assert fetch.FetchAsk(*read[3:]) == expected
+        assert fetch.FetchAsk(*read[3]) == expected
 
 
 @st.composite
@@ -164,7 +180,7 @@ def test_an_offset_commit_request_is_read_as_its_message(version: int, data: st.
         read = kernels.read_flat_offset_commit(frame, ELEMENTS_MAX)
         assert read is not None
         assert read[:3] == (version, -7, client_id)
-        assert offset_commit.CommitAsk(*read[3:]) == expected
+        assert offset_commit.CommitAsk(*read[3]) == expected
         for size in range(len(frame)):
             assert kernels.read_flat_offset_commit(frame[:size], ELEMENTS_MAX) is None
 
@@ -180,6 +196,23 @@ def test_an_offset_commit_response_is_written_as_its_message(version: int, data:
     expected = b"".join(write_response(8, version, 5, offset_commit.message_of(topics, 17)))
     for kernels in WRITERS:
         assert kernels.write_committed(version, 5, 17, topics) == expected
+
+
+@pytest.mark.parametrize("kernels", READERS)
+def test_only_one_whole_uncompressed_batch_outside_of_transactions_is_plain(kernels: Any) -> None:
+    assert [kernels.is_plain(records, 0, len(records)) for records in PLAIN] == [True, True]
+    assert [kernels.is_plain(records, 0, len(records)) for records in NOT_PLAIN] == [False] * len(NOT_PLAIN)
+
+
+@pytest.mark.parametrize("kernels", READERS)
+@pytest.mark.parametrize(("records", "plain_bytes"), [(PLAIN, sum(map(len, PLAIN))), ((*PLAIN, b""), -1), ((), 0)])
+def test_the_plain_bytes_of_a_request_count_only_if_all_its_records_are_plain(
+    kernels: Any, records: tuple[bytes, ...], plain_bytes: int
+) -> None:
+    parts = [ProduceRequest.PartitionProduceData(index=0, records=one) for one in records]
+    topic = ProduceRequest.TopicProduceData(topic_id=bytes(16), partition_data=parts)
+    frame = frame_of(ProduceRequest(acks=1, timeout_ms=1, topic_data=[topic]), 13, None)
+    assert kernels.read_flat_produce(frame, ELEMENTS_MAX)[3][-2:] == (len(records) or 1, plain_bytes)
 
 
 @pytest.mark.parametrize("kernels", READERS)

@@ -290,7 +290,7 @@ class LogLikeAList(RuleBasedStateMachine):
         self.floor = max(self.floor, min(self.log.recovery_point, self.model.end))
 
     def _take_recovered(self) -> None:
-        """What was flushed is there, and of the rest the beginning."""
+        """Check that the log has everything that was flushed, and a prefix of the rest."""
         found = [stored.data for stored in stored_batches(self.log)]
         written = [one.data for one in self.model.batches]
         if found and written:

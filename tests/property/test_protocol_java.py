@@ -1,4 +1,4 @@
-"""Kafka's own generated classes read what we write, write the same bytes, and tell them in the same JSON.
+"""Kafka's own generated classes read what we write, write the same bytes, and convert them to the same JSON.
 
 Versions that Kafka 4 dropped are put to the last release that had them.
 """
@@ -56,7 +56,7 @@ def answers_of(kafka: KafkaInstallation, jars: list[Path], lines: list[str]) -> 
 
 
 def ask(kafka: KafkaInstallation, jars: list[Path], questions: list[Question]) -> list[str]:
-    """What is wrong with Kafka's answers to questions."""
+    """Return the differences between Kafka's answers and the expected ones."""
     lines = []
     for name, version, message, has_unknown_tags in questions:
         # Kafka's JSON does not know of unknown tags, so bytes that have them are not made from it.
@@ -149,7 +149,7 @@ FORGOTTEN = {
 
 
 @pytest.mark.parametrize("removed", [False, True], ids=["current", "removed"])
-def test_what_a_version_has_no_place_for_is_refused_or_dropped_as_kafka_does(
+def test_fields_that_a_version_lacks_are_refused_or_dropped_as_in_kafka(
     kafka: KafkaInstallation, removed: bool
 ) -> None:
     asked = [
@@ -209,7 +209,7 @@ def write_log(file: Path, records: list[tuple[bytes | None, bytes | None]]) -> N
 
 
 @pytest.mark.parametrize("family", ["group", "transaction", "share"])
-def test_coordinator_records_are_told_as_kafka_tells_them(family: str, log_oracle: LogOracle, tmp_path: Path) -> None:
+def test_the_json_of_coordinator_records_equals_kafkas(family: str, log_oracle: LogOracle, tmp_path: Path) -> None:
     records: list[tuple[bytes | None, bytes | None]] = []
     for number in index()["records"][f"{family}/key"]:
         key_class, value_class = (record_class(family, kind, int(number)) for kind in ("key", "value"))
@@ -233,7 +233,7 @@ def test_coordinator_records_are_told_as_kafka_tells_them(family: str, log_oracl
     assert told_by_kafka(log_oracle, file, DECODERS[family]) == told
 
 
-def test_subscriptions_within_groups_are_opened_as_kafka_opens_them(log_oracle: LogOracle, tmp_path: Path) -> None:
+def test_subscriptions_within_groups_are_decoded_as_in_kafka(log_oracle: LogOracle, tmp_path: Path) -> None:
     def embedded(name: str, version: int) -> bytes:
         known = min(version, 3)
         return version.to_bytes(2, "big") + random_message(name, known, 5).encode(known)
@@ -259,7 +259,7 @@ def test_subscriptions_within_groups_are_opened_as_kafka_opens_them(log_oracle: 
     assert told_by_kafka(log_oracle, file, "--offsets-decoder") == told
 
 
-def test_metadata_records_are_told_as_kafka_tells_them(log_oracle: LogOracle, tmp_path: Path) -> None:
+def test_the_json_of_metadata_records_equals_kafkas(log_oracle: LogOracle, tmp_path: Path) -> None:
     frames = [
         encode_frame(random_message(name, version, seed, unknown_tags=True), version)
         for name in index()["families"]["metadata"]

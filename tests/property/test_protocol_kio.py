@@ -36,7 +36,7 @@ KIO = kio_classes()
 
 
 def agrees(ours: Struct, theirs: Any, version: int) -> bool:
-    """Whether both hold the same values. kio keeps the order of fields but not all their names."""
+    """Return True if both hold the same values. kio keeps the order of fields but not all their names."""
     fields = [field for field in ours.SCHEMA.fields if version in field.versions]
     values = [getattr(theirs, field.name) for field in dataclasses.fields(theirs)]
     assert len(fields) == len(values), (fields, theirs)
@@ -70,7 +70,7 @@ def test_kio_has_most_messages() -> None:
 @pytest.mark.parametrize("name", sorted(KIO))
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(seed=st.integers(0, 2**32))
-def test_kio_agrees(name: str, seed: int) -> None:
+def test_kio_and_the_codec_read_each_others_bytes(name: str, seed: int) -> None:
     for version, path in KIO[name].items():
         message = random_message(name, version, seed, modest=True)
         data = message.encode(version)

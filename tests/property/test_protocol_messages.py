@@ -53,7 +53,7 @@ def check_mutations(name: str, seed: int, mutations: int) -> None:
 
 
 def read_or_none(read: Reader, data: bytes) -> Message | None:
-    """What read makes of data, None if it raises the one error that it may raise."""
+    """Return the message that `read` returns, or None if it raises the one error that it may raise."""
     try:
         message, position = read(data, 0)
     except MalformedMessage as error:

@@ -92,7 +92,9 @@ steps = st.one_of(
     first=st.tuples(names, st.sampled_from([5.0, 1000.0])),
     run=st.lists(st.tuples(delays_ms, steps), min_size=5, max_size=40),
 )
-def test_rates_and_pauses(log_oracle: LogOracle, kind: str, window: tuple[int, int], first: Any, run: Any) -> None:
+def test_rates_and_throttle_times_equal_kafkas(
+    log_oracle: LogOracle, kind: str, window: tuple[int, int], first: Any, run: Any
+) -> None:
     shape = Windows(window[0], window[1] * 1000)
     longest = {"longest_ms": shape.size_ms} if kind == "request_percentage" else {}
     ours = RateQuota(kind, shape, **longest)
@@ -113,7 +115,7 @@ def test_rates_and_pauses(log_oracle: LogOracle, kind: str, window: tuple[int, i
                 both.call("quota_take_back", value=value, **client)
                 ours.take_back(*where, value, both.now_ms)
             else:
-                assert ours.most_at_once(*where) == both.call("quota_most", **client)
+                assert ours.largest_unthrottled(*where) == both.call("quota_most", **client)
 
 
 @compare
@@ -133,7 +135,9 @@ def test_rates_and_pauses(log_oracle: LogOracle, kind: str, window: tuple[int, i
         max_size=30,
     ),
 )
-def test_mutations(log_oracle: LogOracle, window: tuple[int, int], first: Any, run: Any) -> None:
+def test_controller_mutation_quotas_equal_kafkas(
+    log_oracle: LogOracle, window: tuple[int, int], first: Any, run: Any
+) -> None:
     ours = MutationQuotas(Windows(window[0], window[1] * 1000))
     with twin(log_oracle, "controller_mutation_rate", ours, window) as both:
         both.set(*first[0], first[1])
@@ -161,7 +165,7 @@ def is_refused(quota: MutationQuota, partitions: int) -> bool:
     limit=st.sampled_from([0, 10, 1_000]),
     run=st.lists(st.tuples(delays_ms, st.integers(0, 20_000)), min_size=5, max_size=40),
 )
-def test_replication_quotas(log_oracle: LogOracle, window: tuple[int, int], limit: int, run: Any) -> None:
+def test_replication_quotas_equal_kafkas(log_oracle: LogOracle, window: tuple[int, int], limit: int, run: Any) -> None:
     log_oracle.reset()
     now_ms = START_MS
     ours = ReplicationQuota(Windows(window[0], window[1] * 1000), lambda: limit)

@@ -54,7 +54,7 @@ def _batch(rows: list[Row]) -> Any:
 
 
 @given(st.data(), pairs(), st.sampled_from([(), ("timestamps",), ("headers", "timestamps")]))
-def test_by_offset_like_two_dictionaries(
+def test_a_diff_by_offset_equals_that_of_two_dictionaries(
     data: st.DataObject, logs: tuple[list[Row], list[Row]], ignored: tuple[str, ...]
 ) -> None:
     fields = compared_fields(ignored)
@@ -93,7 +93,7 @@ def _offsets(spans: list[Any], log: dict[int, Any]) -> list[int]:
 
 
 @given(st.data(), pairs())
-def test_by_order_like_two_lists(data: st.DataObject, logs: tuple[list[Row], list[Row]]) -> None:
+def test_a_diff_by_order_equals_that_of_two_lists(data: st.DataObject, logs: tuple[list[Row], list[Row]]) -> None:
     found = RecordDiff(by_offset=False, kept=100).run(data.draw(cut(logs[0])), data.draw(cut(logs[1])))
     differing = [
         (one[0], other[0], tuple(name for name, a, b in zip(FIELDS, one[1:], other[1:], strict=True) if a != b))

@@ -114,7 +114,7 @@ def encode(module: ModuleType, rows: list[Row], limit: int, skip: int = 0) -> En
 
 @settings(max_examples=100, deadline=None)
 @given(rows=ROWS, limit=st.sampled_from([61, 200, 500, 100_000]), skip=st.integers(0, 3))
-def test_compiled_and_interpreted_are_alike_and_right(rows: list[Row], limit: int, skip: int) -> None:
+def test_compiled_and_interpreted_encoders_agree_with_the_builder(rows: list[Row], limit: int, skip: int) -> None:
     skip = min(skip, len(rows) - 1)
     ours = encode(compiled, rows, limit, skip)
     assert ours == encode(INTERPRETED, rows, limit, skip)
@@ -184,7 +184,7 @@ def test_a_batch_is_the_one_that_the_builder_makes(module: ModuleType) -> None:
         (Row(None, b"v", [(None, b"x")], None, 0, 0), "row 0 has a header without a key"),  # type: ignore[list-item]
     ],
 )
-def test_what_no_record_can_be_made_of(module: ModuleType, row: Row, sentence: str) -> None:
+def test_rows_that_cannot_become_records_are_refused(module: ModuleType, row: Row, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         encode(module, [row], 1000)
 

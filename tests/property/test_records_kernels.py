@@ -9,15 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tailrace.log.segments.indexes import index_kernels
 from tailrace.model.topic_config import TopicConfig
-from tailrace.records import kernels as compiled
+from tailrace.records import header_kernels, kernels
 from tailrace.records.batch import HEADER, CorruptBatch, RecordBatch
+from tailrace.records.checks import check_kernels
+from tailrace.records.codecs import codec_kernels
 from tailrace.records.codecs.crc32c import crc32c
 from tests.support.interpreted import interpreted as interpreted_form
+from tests.support.interpreted import together
 from tests.support.validated import validate_produced
 
-interpreted = interpreted_form(compiled)
-pytestmark = pytest.mark.skipif(not compiled.COMPILED, reason="the kernels were not compiled here")
+MODULES = (kernels, check_kernels, header_kernels, index_kernels, codec_kernels)
+compiled = together(*MODULES)
+interpreted = together(*map(interpreted_form, MODULES))
+pytestmark = pytest.mark.skipif(not all(one.COMPILED for one in MODULES), reason="the kernels were not compiled here")
 many = settings(max_examples=150, deadline=None)
 
 int32 = st.integers(-(2**31), 2**31 - 1)
@@ -49,7 +55,7 @@ def payloads(draw):
 
 
 def outcome(call, *arguments):
-    """What a call gives, or the name and words of what it raises; a read out of range is a bug in either."""
+    """Return the result of a call, or the name and text of its error; a read out of range is a bug in either form."""
     try:
         return call(*arguments)
     except IndexError:

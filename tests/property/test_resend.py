@@ -40,7 +40,7 @@ def as_received(data: bytes) -> list[Record]:
     st.tuples(st.integers(0, 12), st.integers(0, 12)),
 )
 @example([(1, 5, b"a", b"b", ()), (1, 6, b"c", None, ())], 7, Codec.ZSTD, False, True, None, (0, 12))
-def test_what_lies_in_the_range_is_sent_as_it_is(
+def test_batches_inside_the_range_are_sent_unchanged(
     rows: list[tuple[int, int, bytes | None, bytes | None, tuple[RecordHeader, ...]]],
     base_offset: int,
     codec: Codec,
@@ -114,7 +114,7 @@ def test_messages_of_old_formats_become_batches(
 
 
 @given(records)
-def test_one_header_more(
+def test_each_record_gets_one_more_header(
     rows: list[tuple[int, int, bytes | None, bytes | None, tuple[RecordHeader, ...]]],
 ) -> None:
     builder = BatchBuilder(base_offset=50)

@@ -69,7 +69,7 @@ def test_compiled_and_interpreted_agree(
 
 
 @pytest.mark.parametrize("kernels", [compiled, interpreted], ids=["as installed", "interpreted"])
-def test_a_run_ends_before_what_is_not_plain(kernels: Any) -> None:
+def test_a_run_ends_before_the_first_unusual_batch(kernels: Any) -> None:
     good = placed(100, 3, 2) + placed(102, 3, 1, producer_id=7)
     flipped = bytearray(placed(103, 3, 1))
     flipped[70] ^= 1

@@ -1,13 +1,14 @@
 """SharePartition under random fetches, acknowledgements, timeouts, failures, retention and restarts, against a model
 that knows each record by itself.
 
-What holds whatever happens: a record is delivered at most as often as allowed, to one member at a time; one that was
-accepted, rejected or archived never again; none is lost; the start offset never moves back; what is persisted is what a
-successor goes on with.
+Invariants: a record is delivered at most as often as allowed, and to one member at a time. A record that was accepted,
+rejected or archived is never delivered again. No record is lost. The start offset never moves back. A successor
+continues with the persisted state.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,15 +19,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tailrace.model.errors import KafkaError
 from tailrace.shares.acknowledging import Acknowledgement, AcknowledgeType, acknowledge, release
 from tailrace.shares.acquiring import AcquiredRecords, AcquireMode, AcquireRequest, acquire
-from tailrace.shares.delivery_settings import ShareSettings
+from tailrace.shares.delivery_settings import DeliverySettings
 from tailrace.shares.in_flight import NOBODY, RecordState
-from tailrace.shares.share_partition import Change, PersistedState, SharePartition, StateBatch
-from tailrace.shares.state.share_state import StateBatch as KeptBatch
-from tailrace.shares.state.share_state import combine
+from tailrace.shares.share_partition import Change, SharePartition
+from tailrace.shares.state.persisted_state import PersistedState, StateBatch, combine
 
 LIMIT = 4
 LOCK_MS = 100
-SETTINGS = ShareSettings(record_lock_duration_ms=LOCK_MS, delivery_count_limit=LIMIT, partition_max_record_locks=60)
+SETTINGS = DeliverySettings(record_lock_duration_ms=LOCK_MS, delivery_count_limit=LIMIT, partition_max_record_locks=60)
 MEMBERS = ["a", "b", "c"]
 TYPES = list(AcknowledgeType)
 
@@ -38,19 +38,19 @@ class Span(NamedTuple):
 
 @dataclass
 class Kept:
-    """What a coordinator would have on disk."""
+    """The state that a coordinator would have on disk."""
 
     start_offset: int = 0
-    batches: tuple[KeptBatch, ...] = ()
+    batches: tuple[StateBatch, ...] = ()
 
-    def write(self, start_offset: int, batches: list[StateBatch]) -> None:
+    def write(self, start_offset: int, batches: Sequence[StateBatch]) -> None:
         self.start_offset = start_offset
-        self.batches = combine(self.batches, [KeptBatch(*one) for one in batches], start_offset)
+        self.batches = combine(self.batches, batches, start_offset)
 
 
 @dataclass
 class Fate:
-    """What the world knows of a record."""
+    """The model's state of a record."""
 
     deliveries: int = 0
     owner: str = NOBODY
@@ -83,8 +83,8 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     def _opened(self) -> SharePartition:
         partition = SharePartition(0)
-        batches = [StateBatch(*one) for one in self.kept.batches]
-        partition.begin(PersistedState(0, self.kept.start_offset, batches), self.kept.start_offset)
+        start = self.kept.start_offset
+        partition.begin(PersistedState(0, 0, 0, start, 0, self.kept.batches), start)
         return partition
 
     @property
@@ -171,7 +171,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self._persist(Pending(change, self.partition.start_offset, fates), fails)
 
     def _persist(self, pending: Pending, fails: bool) -> None:
-        """The write is on its way; how it ends is told later."""
+        """Begin to persist a change; a later step reports the result."""
         if not pending.change.parts:
             return
         if not fails:
@@ -220,7 +220,8 @@ class SharePartitionMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.pending)
     @rule()
     def another_leader(self) -> None:
-        """What was acquired and not answered for is available to whoever comes; its deliveries were never persisted."""
+        """Load the state at another leader: acquired records are available, and their deliveries were never
+        persisted."""
         self.partition = self._opened()
         self.highest_start = self.partition.start_offset
         known = {number: one for one in self.kept.batches for number in range(one.first_offset, one.last_offset + 1)}
@@ -231,7 +232,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
             state = None if one is None else RecordState(one.delivery_state)
             was_done = fate.is_done
             fate.is_done = number < self.kept.start_offset or state in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
-            assert fate.is_done or not was_done or number < self.log_start, f"{number} was done with and is no more"
+            assert fate.is_done or not was_done or number < self.log_start, f"{number} was finished and no longer is"
 
     # What always holds
 

@@ -12,7 +12,7 @@ from tests.support.transaction_world import TransactionWorld
 
 
 @pytest.mark.parametrize("server_version", [0, 1, 2])
-def test_what_is_answered_holds_whatever_happens(server_version: int) -> None:
+def test_acknowledged_transactions_survive_all_faults(server_version: int) -> None:
     ended = 0
     for seed in range(60):
         world = TransactionWorld(seed, server_version=server_version)
@@ -21,19 +21,19 @@ def test_what_is_answered_holds_whatever_happens(server_version: int) -> None:
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
         ended += len(world.promised)
-    assert ended > 300, "the worlds are too quiet to tell anything"
+    assert ended > 300, "too few transactions ended for a meaningful test"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("server_version", [1, 2])
-def test_for_longer(server_version: int) -> None:
+def test_acknowledged_transactions_survive_all_faults_in_longer_runs(server_version: int) -> None:
     for seed in range(1_000, 1_400):
         TransactionWorld(seed, server_version=server_version).run(1_500)
 
 
 @pytest.mark.parametrize("server_version", [1, 2])
-def test_epochs_that_run_out(server_version: int) -> None:
-    """Producers near their last epoch: new ids come, and still none is given out twice."""
+def test_transactions_survive_the_end_of_the_producer_epochs(server_version: int) -> None:
+    """Producers near their last epoch get new ids, and no id is allocated twice."""
     for seed in range(40):
         world = TransactionWorld(seed, server_version=server_version)
         transactions = world.coordinator.runtime.shard(0).transactions

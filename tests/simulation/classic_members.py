@@ -1,7 +1,8 @@
-"""Members of a classic group without a network: they join, hand out work, commit, stall, crash and start again.
+"""Members of a classic group without a network: they join, assign, commit, stall, crash and start again.
 
 Everything happens in virtual time, in an order that a seed decides. The coordinator is the real one, on a log in memory
-whose replicas may lag; it may lose the lead, and with it what was not committed, and it loads the rest again.
+whose replicas may lag. The coordinator may lose leadership; then uncommitted records are lost and the rest is loaded
+again.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
 
 
 class LaggingLog:
-    """A partition whose high watermark moves when it is told to."""
+    """A partition whose high watermark moves only when the test moves it."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, bytes]] = []
@@ -98,8 +99,8 @@ class World:
         )
         self.runtime.lead(0, self.now_ms)
         self.members: list[SimulatedMember] = []
-        self.is_calm = False  # no answer is lost any more
-        self.accepted: dict[int, int] = {}  # partition → what was last committed, as its owner was told
+        self.is_calm = False  # if True, no response is lost
+        self.accepted: dict[int, int] = {}  # partition → last offset whose commit was acknowledged to the owner
         self.replication_lag_ms = self.random.choice([0, 0, 5, 200])
 
     # Time
@@ -116,8 +117,9 @@ class World:
             next_ms = max(min(due, default=until_ms + 1), self.now_ms)
             if next_ms > until_ms:
                 self.now_ms = until_ms
-                failures = self.runtime.failures  # which survive what is asserted inside requests and answers
-                assert (failures.operations, failures.reloads, failures.skipped) == (0, 0, 0), "see the log for why"
+                # count failures, because the runtime survives assertions inside requests and responses
+                failures = self.runtime.failures
+                assert (failures.operations, failures.reloads, failures.skipped) == (0, 0, 0), "the log has the reason"
                 return
             self.now_ms = next_ms
             self.purgatory.expire(next_ms)
@@ -127,7 +129,7 @@ class World:
                 self.replicate()
 
     def replicate(self) -> None:
-        """What was appended reaches the other replicas, at once or a little later."""
+        """Replicate the appended records to the other replicas, at once or a little later."""
         end = self.log.end
         if end > self.log.high_watermark:
             if self.replication_lag_ms == 0:
@@ -142,10 +144,10 @@ class World:
             self.log.high_watermark = end
             self.purgatory.check(KEY, self.now_ms)
 
-    # The coordinator's fate
+    # Changes of the coordinator
 
     def change_leader(self) -> None:
-        """What was not committed is gone; what was told to be committed is not."""
+        """Elect another leader: uncommitted records are lost, acknowledged ones are not."""
         self.runtime.resign(0, self.now_ms)
         self.log.lose_tail()
         self.runtime.lead(0, self.now_ms)
@@ -165,8 +167,8 @@ class World:
         assert found is None or isinstance(found, ClassicGroup)
         return found
 
-    def is_settled(self) -> bool:
-        """Everybody who lives is a member, and each partition has one owner."""
+    def has_converged(self) -> bool:
+        """Return True if every living process is a member and each partition has one owner."""
         group = self.group
         living = [member for member in self.members if member.is_alive]
         if group is None or group.state is not STABLE or len(group.members) != len(living):
@@ -187,11 +189,11 @@ class SimulatedMember:
         self.is_alive = True
         self.is_stable = False
         self.stalled_until_ms = 0
-        self._request = 0  # only the answer to the latest request counts
+        self._request = 0  # only the response to the latest request counts
         world.at(world.random.randrange(500), self.join)
 
     def _do(self, what: Callable[[], None]) -> None:
-        """Whoever is stalled does it when it is awake again; whoever has crashed, never."""
+        """Run an action now, or after a stall, or never after a crash."""
         if not self.is_alive:
             return
         if self.world.now_ms < self.stalled_until_ms:
@@ -206,7 +208,7 @@ class SimulatedMember:
 
         def answer(response: Any, now_ms: int) -> None:
             if lost:
-                # As with a connection that breaks: the client asks anew, later.
+                # As after a broken connection, the client sends the request again later.
                 self.world.at(800, lambda: self._do(self.join) if number == self._request else None)
             else:
                 delay_ms = self.world.random.randrange(3)
@@ -326,7 +328,7 @@ class SimulatedMember:
             group = world.group
             assert group is not None
             member = group.members[who[0]]
-            assert group.generation == who[1], "a commit of another generation was taken"
+            assert group.generation == who[1], "a commit of another generation was accepted"
             assert partition in member.assignment, f"{self.name} does not own {partition}"
             return change
 
@@ -337,7 +339,7 @@ class SimulatedMember:
 
         world.runtime.write(0, commit, accepted, lambda _, __: None, world.now_ms)
 
-    # Fates
+    # Stalls and crashes
 
     def stall(self, for_ms: int) -> None:
         self.stalled_until_ms = self.world.now_ms + for_ms

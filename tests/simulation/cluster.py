@@ -1,8 +1,9 @@
-"""Cluster: brokers that replicate partitions over a simulated network, under a simulated controller, by one seed.
+"""Cluster: brokers that replicate partitions over a simulated network, under a simulated controller, driven by one
+seed.
 
-The broker's parts are the real ones: fetchers, Fetch requests and sessions, delayed fetches and produces, roles and
-epochs, proposals of in-sync replicas, logs and their recovery. What is simulated is time, the network, the disk below
-the files, the process (killed, stopped, started again on the same files), and the controller.
+The parts of the broker are the real ones: fetchers, Fetch requests and sessions, delayed fetches and produces, roles
+and epochs, ISR proposals, logs and their recovery. Simulated are time, the network, the disk below the files, the
+process (killed, stopped, started again on the same files), and the controller.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ class Cluster:
         self.random = random
         self.weather = weather
         self.network = Network(random, loss=weather.loss, delays_ms=weather.delays_ms)
-        self.acknowledged: list[tuple[TopicPartition, int, int]] = []  # offset, how many were in sync
-        self.is_calm = False  # nothing is lost and nobody dies any more
+        self.acknowledged: list[tuple[TopicPartition, int, int]] = []  # partition, offset, size of the ISR
+        self.is_calm = False  # if True, no message is lost and no broker dies
         ids = list(range(1, BROKERS + 1))
         self.files = {broker_id: PoweredFiles() for broker_id in ids}
         self.controller = Controller(self.network)
@@ -36,18 +37,18 @@ class Cluster:
         return [one for one in self.brokers.values() if one.is_alive]
 
     def kill(self, broker_id: int) -> None:
-        """kill -9: what was written stays, and the controller waits for the session's end."""
+        """Kill the process: written bytes stay, and the controller waits until the session expires."""
         if self.brokers[broker_id].is_alive:
             self.brokers[broker_id].kill()
 
     def leave(self, broker_id: int) -> None:
-        """An orderly stop, of which the controller knows."""
+        """Stop cleanly, with a controlled shutdown."""
         if self.brokers[broker_id].is_alive and not self.controller.is_away:
             self.brokers[broker_id].leave()
             self.controller.fence(broker_id)
 
     def lose_power(self, broker_id: int) -> bool:
-        """A machine fails, what it had not synced is gone; never the last one in sync, which nobody could replace."""
+        """Fail a machine, so that unsynced bytes are lost. Never the last in-sync replica."""
         controller = self.controller
         for state in controller.states.values():
             others = [one for one in state.isr if one != broker_id and controller.is_alive_here(one)]
@@ -61,7 +62,7 @@ class Cluster:
         return True
 
     def joining(self) -> list[int]:
-        """Who is about to be in sync, if the controller agrees."""
+        """Return the brokers that are about to join an ISR, if the controller agrees."""
         pending = [
             partition.leader.isr.pending
             for one in self.alive()
@@ -71,18 +72,18 @@ class Cluster:
         return sorted({broker_id for proposal in pending if proposal for broker_id in proposal.joining})
 
     def stop(self, broker_id: int, ms: int) -> None:
-        """SIGSTOP, and SIGCONT later."""
+        """Send SIGSTOP, and SIGCONT later."""
         self.brokers[broker_id].stopped_until_ms = self.network.now_ms + ms
 
     def cut(self, broker_id: int) -> None:
-        """From one of the others, or the controller; in one direction or both."""
+        """Separate a broker from another one or from the controller, in one direction or both."""
         other = self.random.choice([one for one in (0, *self.brokers) if one != broker_id])
         directions = [(broker_id, other), (other, broker_id)]
         for sender, receiver in self.random.choice([directions, directions[:1], directions[1:]]):
             self.network.cut(sender, receiver)
 
     def start(self, broker_id: int) -> None:
-        """Once its predecessor's session is over."""
+        """Start a broker once the session of its previous process has expired."""
         if self.brokers[broker_id].is_alive:
             return
         epoch = None if self.controller.is_away else self.controller.register(broker_id)
@@ -92,7 +93,7 @@ class Cluster:
     def calm_down(self) -> None:
         self.is_calm = True
         self.network.mend()
-        self.network.let_all_go()
+        self.network.release_all()
         self.network.loss = 0.0
         for one in self.brokers.values():
             one.stopped_until_ms = 0

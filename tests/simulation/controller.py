@@ -1,8 +1,9 @@
-"""Controller: who decides in the simulated cluster. It writes one history of metadata, which brokers read in order.
+"""Controller: the simulated controller. It writes one history of metadata, which brokers read in order.
 
-As Apache Kafka's: a broker registers and is fenced until it has read its own registration; one that is not heard of
-for a session is fenced, leads nothing and is in no ISR, except as the last one that has everything; it is let in again
-when it is heard of. Leaders are elected from the ISR. While a controller is replaced nobody is answered, or fenced.
+It follows Apache Kafka's rules. A broker registers and is fenced until it has read its own registration. A broker
+without heartbeats for a session timeout is fenced: it leads nothing and leaves every ISR, except as the last in-sync
+replica. Its next heartbeat unfences it. Leaders are elected from the ISR. While the active controller is replaced, no
+request gets a response and no broker is fenced.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PartitionAnswer = AlterPartitionResponse.PartitionData
 
 
 class Metadata(NamedTuple):
-    """One entry of the history: a broker as it is now, or a partition's new state."""
+    """One entry of the history: a broker's current registration, or a partition's new state."""
 
     broker_id: int = -1
     broker_epoch: int = -1
@@ -39,7 +40,7 @@ class Metadata(NamedTuple):
 
 
 class Registered:
-    """A broker, as the controller knows it."""
+    """A broker's registration, as the controller knows it."""
 
     def __init__(self, epoch: int, registered_at: int, now_ms: int) -> None:
         self.epoch = epoch
@@ -56,7 +57,7 @@ class Controller(Host):
         self.history: list[Metadata] = []
         self.brokers: dict[int, Registered] = {}
         self.states: dict[TopicPartition, PartitionRegistration] = {}
-        self.leaders: dict[tuple[TopicPartition, int], int] = {}  # whom each epoch of a partition has
+        self.leaders: dict[tuple[TopicPartition, int], int] = {}  # (partition, leader epoch) → leader
         self._bumps_on_shrink = self._random.random() < 0.3  # as controllers before 3.6 did
         self._broker_epochs = count(1_000)
         network.after(0, self, self._watch)
@@ -70,7 +71,7 @@ class Controller(Host):
             self._write(key, registration(replicas[0], replicas))
 
     def replace_active(self, ms: int) -> None:
-        """Another controller takes over, after some time in which there is none; sessions begin anew."""
+        """Replace the active controller, after a time without one. All broker sessions start again."""
         self.stopped_until_ms = self._network.now_ms + ms
         for one in self.brokers.values():
             one.heard_ms = self.stopped_until_ms
@@ -82,7 +83,7 @@ class Controller(Host):
     # Brokers
 
     def register(self, broker_id: int) -> int | None:
-        """The epoch of a broker that begins; None while its predecessor counts as alive."""
+        """Return the epoch of a newly started broker, or None while its previous process counts as alive."""
         known = self.brokers.get(broker_id)
         if known is not None and not known.is_fenced:
             return None
@@ -91,8 +92,8 @@ class Controller(Host):
         self.brokers[broker_id] = Registered(epoch, len(self.history), self._network.now_ms)
         return epoch
 
-    def hear(self, broker_id: int, epoch: int, seen: int) -> None:
-        """A heartbeat, with how much of the history the broker has read."""
+    def heartbeat(self, broker_id: int, epoch: int, seen: int) -> None:
+        """Handle a heartbeat; `seen` is how much of the history the broker has read."""
         known = self.brokers[broker_id]
         if known.epoch != epoch:
             return
@@ -130,7 +131,7 @@ class Controller(Host):
     # Partitions
 
     def move_leader(self, key: TopicPartition, preferred: int | None = None) -> None:
-        """An election without need, as a preferred one is."""
+        """Elect another leader although the current one is alive, as a preferred election does."""
         state = self.states[key]
         others = [one for one in state.isr if one != state.leader and preferred in (None, one)]
         leader = self._elect(others)
@@ -138,7 +139,7 @@ class Controller(Host):
             self._change(key, leader=leader)
 
     def reassign(self, key: TopicPartition) -> None:
-        """Other brokers are to have the partition: some join, and the others leave once those are in sync."""
+        """Reassign the partition to other brokers: some join, and the others leave once those are in sync."""
         state = self.states[key]
         if not state.adding_replicas and not state.removing_replicas:
             wanted = self._random.sample(sorted(self.brokers), REPLICAS)
@@ -163,7 +164,7 @@ class Controller(Host):
         return decided if decided.leader == leader_before else ErrorCode.NEW_LEADER_ELECTED
 
     def _complete(self, key: TopicPartition, isr: tuple[int, ...]) -> PartitionRegistration | None:
-        """The end of a reassignment, if all that were to be added are in sync."""
+        """Return the state after a reassignment if all added replicas are in sync, else None."""
         state = self.states[key]
         wanted = tuple(one for one in state.replicas if one not in state.removing_replicas)
         if not state.adding_replicas or not set(state.adding_replicas) <= set(isr):
@@ -175,7 +176,7 @@ class Controller(Host):
         return self._change(key, leader=leader, isr=isr, replicas=wanted, adding_replicas=(), removing_replicas=())
 
     def decide(self, leader_id: int, topic: AlterPartitionRequest.TopicData) -> AlterPartitionResponse.TopicData:
-        """AlterPartition, for the partitions of a topic."""
+        """Handle AlterPartition for the partitions of a topic."""
 
         def answer(asked: AlterPartitionRequest.PartitionData) -> PartitionAnswer:
             proposal = IsrProposal(
@@ -204,7 +205,7 @@ class Controller(Host):
         return self._random.choice(alive) if alive else -1
 
     def _change(self, key: TopicPartition, **fields: object) -> PartitionRegistration:
-        """A new state; it has a new leader epoch if another leads, or a replica is none any more."""
+        """Return the new state. The leader epoch rises if another broker leads or a replica was removed."""
         state = self.states[key]
         changed = replace(state, partition_epoch=state.partition_epoch + 1, **fields)
         if "replicas" in fields:

@@ -1,4 +1,4 @@
-"""Invariants: what must hold in the cluster after every event, every now and then, and at the end."""
+"""Invariants: checks of the cluster after every event, from time to time, and at the end."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Invariants:
         self.committed: dict[TopicPartition, list[Record]] = {key: [] for key in KEYS}
         self._epochs: dict[object, tuple[int, int]] = {}
         self._leaders: dict[tuple[TopicPartition, int], int] = {}
-        self._seen: dict[object, object] = {}  # a replica's life → how it was when it was last looked at
-        self._decided = 0  # how much the controller had decided then
+        self._seen: dict[object, object] = {}  # one process's replica → its state at the last check
+        self._decided = 0  # length of the controller's history at the last check
 
     # After every event
 
     def check(self, host: Host) -> None:
-        """Of whom it happened to; of everybody, if the controller has decided something."""
+        """Check the host of an event, or all hosts if the controller has decided something."""
         decided = len(self._controller.history)
         if decided != self._decided:
             self._decided = decided
@@ -77,23 +77,26 @@ class Invariants:
             return
         known = self._leaders.setdefault((key, partition.leader_epoch), one.broker_id)
         assert known == one.broker_id, f"{known} and {one.broker_id} lead {key} in epoch {partition.leader_epoch}"
-        # Also one that has been deposed and does not know it yet: what it commits is committed.
+        # This includes a deposed leader that has not learned it yet: the records that it commits are committed.
         if high_watermark > len(committed):
             assert len(leader.isr.maximal) >= MIN_IN_SYNC, f"{key}: committed by {leader.isr}"
             for member in leader.isr.maximal - {one.broker_id}:
                 other = self._cluster.brokers[member]
                 replica = other.partition(key)
-                # What it told in an earlier life is no promise: the controller will not have it in sync.
+                # Fetches of an earlier process promise nothing: the controller does not accept its old broker epoch
+                # into the ISR.
                 if other.is_alive and replica is not None and leader.followers[member].broker_epoch == other.epoch:
                     theirs = replica.log.log_end_offset
                     assert high_watermark <= theirs, f"{key}: committed {high_watermark}, but {member} ends at {theirs}"
             history = history_of(partition, len(committed))
             committed.extend(history[offset] for offset in range(len(committed), high_watermark))
 
-    # Now and then
+    # From time to time
 
     def check_logs(self) -> None:
-        """Every replica has what it knows to be committed, and one in sync everything; its epochs are its records'."""
+        """Check that every replica has the records that it knows as committed, an in-sync replica all committed
+        records, and that epochs match records.
+        """
         for key in KEYS:
             committed = self.committed[key]
             in_sync = self._controller.states[key].isr
@@ -113,7 +116,7 @@ class Invariants:
         for offset in range(log_start, min(end, len(committed))):
             assert history.get(offset) == committed[offset], f"{member} lost or changed {partition.key} {offset}"
         for offset, (epoch, _) in history.items():
-            # What was deleted may be back after a crash; its epochs are not.
+            # Deleted records may be back after a crash; their epochs are not.
             if starts and offset >= max(log_start, starts[0]):
                 noted = entries[bisect_right(starts, offset) - 1].epoch
                 assert noted == epoch, f"{member} takes {partition.key} {offset} of epoch {epoch} for one of {noted}"
@@ -121,7 +124,7 @@ class Invariants:
     # At the end
 
     def have_converged(self) -> bool:
-        """Whether everybody is there and has everything."""
+        """Return True if all brokers are alive and all replicas have all records."""
         for key in KEYS:
             state, end = self._controller.states[key], len(self.committed[key])
             if sorted(state.isr) != sorted(state.replicas):
@@ -138,7 +141,8 @@ class Invariants:
                     log = partition.log
                     if (log.high_watermark, log.log_end_offset, partition.leader_id) != (end, end, state.leader):
                         return False
-                    if log.log_start_offset < leading.log.log_start_offset:  # a follower learns it by its next fetch
+                    # a follower learns the log start with its next fetch
+                    if log.log_start_offset < leading.log.log_start_offset:
                         return False
         return True
 
@@ -155,12 +159,12 @@ class Invariants:
                     log = partition.log
                     end = len(self.committed[key])
                     assert (log.high_watermark, log.log_end_offset) == (end, end), f"{broker_id}: {key} is at {log}"
-                    assert log.log_start_offset >= leading.log.log_start_offset, f"{broker_id} keeps what is deleted"
+                    assert log.log_start_offset >= leading.log.log_start_offset, f"{broker_id} keeps deleted records"
                     assert log.last_stable_offset == leading.log.last_stable_offset, f"{broker_id}: last stable offset"
                     self._check_history(broker_id, partition, end)
 
     def read_committed(self, one: SimulatedBroker, partition: Partition) -> set[bytes]:
-        """Everything that a reader of committed records gets there, up to a transaction without an end."""
+        """Return the values that a read_committed consumer gets, up to the last stable offset."""
         end = partition.log.last_stable_offset
         read: set[bytes] = set()
         offset = partition.log.log_start_offset

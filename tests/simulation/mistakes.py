@@ -1,7 +1,7 @@
-"""Mistakes that somebody could make in the broker's code, to be planted: does the simulation find them?
+"""Bugs to plant in the broker's code, to test whether the simulation finds them.
 
-Each takes one decision out of the real code, or turns it. Some were made: in Kafka before an improvement proposal that
-its text names, or here.
+Each one removes or inverts one decision of the real code. Some of them were real bugs: in Kafka, before the KIP that
+the docstring names, or in this project.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Patch = pytest.MonkeyPatch
 Mistake = Callable[[Patch], None]
 
 
-# In sync and high watermark
+# ISR and high watermark
 
 
 def the_leader_alone_counts(patch: Patch) -> None:
@@ -45,7 +45,7 @@ def the_leader_alone_counts(patch: Patch) -> None:
     patch.setattr(LeaderRole, "advance_high_watermark", advance)
 
 
-def a_dropped_replica_counts_no_more_before_it_is_decided(patch: Patch) -> None:
+def a_dropped_replica_stops_counting_before_the_controller_agrees(patch: Patch) -> None:
     def propose(self: IsrState, proposal: Any) -> None:
         self.pending = proposal
         self.maximal = (self.committed | proposal.joining) - proposal.leaving
@@ -53,7 +53,7 @@ def a_dropped_replica_counts_no_more_before_it_is_decided(patch: Patch) -> None:
     patch.setattr(IsrState, "propose", propose)
 
 
-def a_joining_replica_counts_only_when_it_is_decided(patch: Patch) -> None:
+def a_joining_replica_counts_only_after_the_controller_agreed(patch: Patch) -> None:
     may_join = LeaderRole._may_join
 
     def propose(self: IsrState, proposal: Any) -> None:
@@ -63,7 +63,7 @@ def a_joining_replica_counts_only_when_it_is_decided(patch: Patch) -> None:
     patch.setattr(LeaderRole, "_may_join", lambda self, one: may_join(self, one) and self.isr.pending is None)
 
 
-def a_new_member_does_not_count(patch: Patch) -> None:
+def a_new_isr_member_does_not_count(patch: Patch) -> None:
     def commit(self: IsrState, isr: Any) -> None:
         before, self.committed = self.committed, frozenset(isr)
         self.maximal = self.committed & before or self.committed
@@ -72,16 +72,16 @@ def a_new_member_does_not_count(patch: Patch) -> None:
     patch.setattr(IsrState, "commit", commit)
 
 
-def one_joins_wherever_it_is(patch: Patch) -> None:
+def a_follower_joins_the_isr_at_any_offset(patch: Patch) -> None:
     _joins_where(patch, lambda leader, offset: True)
 
 
-def one_joins_at_the_high_watermark_alone(patch: Patch) -> None:
-    """It may lack what this leader's epoch began with, and an earlier leader has committed."""
+def a_follower_joins_the_isr_at_the_high_watermark_alone(patch: Patch) -> None:
+    """The follower may lack records at the start of the leader's epoch that an earlier leader has committed."""
     _joins_where(patch, lambda leader, offset: offset >= leader._log.high_watermark)
 
 
-def one_joins_at_the_start_of_the_epoch_alone(patch: Patch) -> None:
+def a_follower_joins_the_isr_at_the_epoch_start_alone(patch: Patch) -> None:
     _joins_where(patch, lambda leader, offset: offset >= leader.epoch_start_offset)
 
 
@@ -94,17 +94,17 @@ def _joins_where(patch: Patch, is_far_enough: Callable[[LeaderRole, int], bool])
     patch.setattr(LeaderRole, "_propose_to_join", propose_to_join)
 
 
-def one_joins_by_an_earlier_life(patch: Patch) -> None:
-    """As before KIP-903: nobody looks at which life of a broker has fetched."""
+def a_follower_joins_the_isr_by_a_fetch_of_its_previous_process(patch: Patch) -> None:
+    """Ignore the broker epoch of a fetch, as before KIP-903."""
     note_fetch = LeaderRole.note_fetch
     patch.setattr(LeaderRole, "note_fetch", lambda self, *args: note_fetch(self, *args[:4], -1, args[5]))
 
 
-def a_proposal_does_not_say_which_life_it_means(patch: Patch) -> None:
+def an_isr_proposal_has_no_broker_epochs(patch: Patch) -> None:
     patch.setattr(LeaderRole, "_broker_epoch", lambda self, broker_id: -1)
 
 
-def a_fetch_of_an_earlier_life_counts(patch: Patch) -> None:
+def a_fetch_of_a_previous_process_counts(patch: Patch) -> None:
     def note(self: LeaderRole, follower: Any, end: Any, start: int, leader_end: int, epoch: int, now_ms: int) -> bool:
         before = follower.log_end.offset
         follower.note_fetch(end, start, leader_end, epoch, now_ms)
@@ -114,7 +114,7 @@ def a_fetch_of_an_earlier_life_counts(patch: Patch) -> None:
     patch.setattr(LeaderRole, "note_fetch", note)
 
 
-def a_new_leader_goes_on_with_what_it_knew_of_followers(patch: Patch) -> None:
+def a_new_leader_keeps_the_old_progress_of_followers(patch: Patch) -> None:
     assign = LeaderRole.assign
     known_before: dict[tuple[Any, int], dict[int, FollowerProgress]] = {}
 
@@ -134,7 +134,7 @@ def the_high_watermark_moves_below_min_insync_replicas(patch: Patch) -> None:
 # Proposals and metadata
 
 
-def old_metadata_is_taken(patch: Patch) -> None:
+def old_metadata_is_applied(patch: Patch) -> None:
     make_leader = Partition.make_leader
 
     def make(self: Partition, state: Any, now_ms: int) -> bool:
@@ -146,8 +146,8 @@ def old_metadata_is_taken(patch: Patch) -> None:
     patch.setattr(Partition, "make_leader", make)
 
 
-def metadata_told_before_withdraws_a_proposal(patch: Patch) -> None:
-    """As it was here until the simulation found it."""
+def repeated_metadata_withdraws_a_proposal(patch: Patch) -> None:
+    """A bug of this project, found by the simulation."""
     make_leader = Partition.make_leader
 
     def make(self: Partition, state: Any, now_ms: int) -> bool:
@@ -159,7 +159,7 @@ def metadata_told_before_withdraws_a_proposal(patch: Patch) -> None:
     patch.setattr(Partition, "make_leader", make)
 
 
-def a_proposal_without_an_answer_is_withdrawn(patch: Patch) -> None:
+def a_proposal_without_a_response_is_withdrawn(patch: Patch) -> None:
     def failed(self: IsrProposals, sent: Any, failure: Any, now_ms: int) -> None:
         self._is_asking = False
         for key, proposal in sent.items():
@@ -170,8 +170,8 @@ def a_proposal_without_an_answer_is_withdrawn(patch: Patch) -> None:
     patch.setattr(IsrProposals, "_failed", failed)
 
 
-def a_proposal_that_came_too_late_is_withdrawn(patch: Patch) -> None:
-    """The controller may have a newer partition epoch because it agreed to this one, and could not say so."""
+def a_proposal_with_an_old_partition_epoch_is_withdrawn(patch: Patch) -> None:
+    """The partition epoch may be newer because the controller accepted this very proposal and its response was lost."""
     refused = LeaderRole.isr_refused
 
     def withdraw(self: LeaderRole, proposal: Any, error: ErrorCode) -> bool:
@@ -180,7 +180,7 @@ def a_proposal_that_came_too_late_is_withdrawn(patch: Patch) -> None:
     patch.setattr(LeaderRole, "isr_refused", withdraw)
 
 
-def an_answer_to_an_earlier_proposal_is_taken(patch: Patch) -> None:
+def a_response_to_an_earlier_proposal_is_applied(patch: Patch) -> None:
     def leader_of(self: IsrProposals, key: Any, proposal: Any) -> LeaderRole | None:
         partition = self._partitions.get(key)
         return None if partition is None else partition.leader
@@ -194,29 +194,29 @@ def an_answer_to_an_earlier_proposal_is_taken(patch: Patch) -> None:
     patch.setattr(LeaderRole, "isr_accepted", accepted)
 
 
-# What followers and leaders tell each other
+# Messages between followers and leaders
 
 
-def a_follower_does_not_cut_its_log(patch: Patch) -> None:
+def a_follower_does_not_truncate_its_log(patch: Patch) -> None:
     patch.setattr(FollowerRole, "last_fetched_epoch", property(lambda self: -1))
 
 
-def a_follower_cuts_to_its_high_watermark(patch: Patch) -> None:
-    """As before KIP-101."""
+def a_follower_truncates_to_its_high_watermark(patch: Patch) -> None:
+    """The rule before KIP-101."""
     patch.setattr(FollowerRole, "truncation_offset", lambda self, end: self._log.high_watermark)
 
 
-def a_follower_cuts_everything(patch: Patch) -> None:
+def a_follower_truncates_everything(patch: Patch) -> None:
     patch.setattr(FollowerRole, "truncation_offset", lambda self, end: self._log.log_start_offset)
 
 
-def a_follower_cuts_where_the_leader_ends(patch: Patch) -> None:
-    """Whatever its own epochs say."""
+def a_follower_truncates_to_the_leaders_epoch_end(patch: Patch) -> None:
+    """Ignore the follower's own leader epochs."""
     patch.setattr(FollowerRole, "truncation_offset", lambda self, end: min(end.end_offset, self._log.log_end_offset))
 
 
-def a_leader_answers_for_the_epoch_that_was_asked_for(patch: Patch) -> None:
-    """As before KIP-279: also if it has no such epoch."""
+def a_leader_returns_the_requested_epoch_even_if_it_has_none(patch: Patch) -> None:
+    """The rule before KIP-279."""
     end_of = LeaderEpochs.end_of
 
     def end(self: LeaderEpochs, epoch: int, log_end: int) -> EpochEnd:
@@ -226,7 +226,7 @@ def a_leader_answers_for_the_epoch_that_was_asked_for(patch: Patch) -> None:
     patch.setattr(LeaderEpochs, "end_of", end)
 
 
-def an_epoch_without_records_is_not_noted(patch: Patch) -> None:
+def an_epoch_without_records_is_not_recorded(patch: Patch) -> None:
     make_leader = Partition.make_leader
 
     def make(self: Partition, state: Any, now_ms: int) -> bool:
@@ -239,11 +239,11 @@ def an_epoch_without_records_is_not_noted(patch: Patch) -> None:
     patch.setattr(Partition, "make_leader", make)
 
 
-def epochs_are_not_cut_with_the_log(patch: Patch) -> None:
+def epochs_are_not_truncated_with_the_log(patch: Patch) -> None:
     patch.setattr(LeaderEpochs, "truncate_end", lambda self, end_offset: False)
 
 
-def an_answer_to_an_earlier_role_is_taken(patch: Patch) -> None:
+def a_response_to_an_earlier_role_is_applied(patch: Patch) -> None:
     def take(self: ReplicaFetcher, asked: Any, response: Any, now_ms: int) -> None:
         for topic in response.responses:
             for answer in topic.partitions:
@@ -252,7 +252,7 @@ def an_answer_to_an_earlier_role_is_taken(patch: Patch) -> None:
                     try:
                         self._take_partition(one, answer, now_ms)
                     except KafkaError:
-                        self._session.begin_anew()
+                        self._session.renew()
                         self._rest(one, now_ms)
 
     patch.setattr(ReplicaFetcher, "_take", take)
@@ -266,27 +266,27 @@ def nobody_is_fenced(patch: Patch) -> None:
     patch.setattr(Partition, "fencing_error", error)
 
 
-def a_session_goes_on_after_an_answer_was_lost(patch: Patch) -> None:
-    def begin_anew(self: LeaderSession) -> None:
+def a_session_continues_after_a_lost_response(patch: Patch) -> None:
+    def renew(self: LeaderSession) -> None:
         if self._epoch:
             self._epoch += 1
 
-    patch.setattr(LeaderSession, "begin_anew", begin_anew)
+    patch.setattr(LeaderSession, "renew", renew)
 
 
-def a_session_forgets_what_has_rested(patch: Patch) -> None:
-    """The leader was told to leave it out, and is not told that it is wanted again."""
+def a_session_does_not_add_a_forgotten_partition_again(patch: Patch) -> None:
+    """The leader was asked to forget the partition, and is not asked for it again when the follower needs it."""
     fill = LeaderSession.fill
 
     def fill_less(self: LeaderSession, request: Any, wants: Any, limit: int) -> None:
-        before = {} if self._epoch == 0 else dict(self._told)
+        before = {} if self._epoch == 0 else dict(self._sent)
         fill(self, request, wants, limit)
-        self._told = {**before, **self._told}
+        self._sent = {**before, **self._sent}
 
     patch.setattr(LeaderSession, "fill", fill_less)
 
 
-def a_log_start_is_not_taken(patch: Patch) -> None:
+def the_leaders_log_start_is_ignored(patch: Patch) -> None:
     append = FollowerRole.append
     patch.setattr(
         FollowerRole,
@@ -295,7 +295,7 @@ def a_log_start_is_not_taken(patch: Patch) -> None:
     )
 
 
-def one_before_the_leaders_start_stays_where_it_is(patch: Patch) -> None:
+def a_follower_before_the_leaders_log_start_does_not_move(patch: Patch) -> None:
     def restart_at(self: FollowerRole, leader_start: int, leader_end: int, now_ms: int) -> int:
         self._log.truncate_to(min(leader_end, self._log.log_end_offset), now_ms)
         return self._log.log_end_offset
@@ -303,17 +303,17 @@ def one_before_the_leaders_start_stays_where_it_is(patch: Patch) -> None:
     patch.setattr(FollowerRole, "restart_at", restart_at)
 
 
-# What clients are told
+# Responses to clients
 
 
-def all_is_acknowledged_where_the_leader_ends(patch: Patch) -> None:
+def acks_all_does_not_wait_for_the_high_watermark(patch: Patch) -> None:
     def error(self: Partition, required_offset: int) -> ErrorCode | None:
         return ErrorCode.NONE if self.leader is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     patch.setattr(Partition, "acks_error", error)
 
 
-def one_that_leads_no_more_acknowledges(patch: Patch) -> None:
+def a_deposed_leader_acknowledges(patch: Patch) -> None:
     acks_error = Partition.acks_error
 
     def error(self: Partition, required_offset: int) -> ErrorCode | None:
@@ -322,7 +322,7 @@ def one_that_leads_no_more_acknowledges(patch: Patch) -> None:
     patch.setattr(Partition, "acks_error", error)
 
 
-def what_was_sent_twice_is_acknowledged_at_once(patch: Patch) -> None:
+def a_duplicate_batch_is_acknowledged_at_once(patch: Patch) -> None:
     part_of = append_produced
 
     def append(partitions: Any, key: Any, *args: Any, **fields: Any) -> Any:
@@ -336,7 +336,7 @@ def what_was_sent_twice_is_acknowledged_at_once(patch: Patch) -> None:
     patch.setattr("tests.simulation.producers.append_produced", append)
 
 
-def consumers_read_to_the_end(patch: Patch) -> None:
+def consumers_read_up_to_the_log_end(patch: Patch) -> None:
     bound = Watermarks.bound
 
     def bound_of(self: Watermarks, isolation: Isolation) -> Any:
@@ -352,7 +352,7 @@ def a_last_stable_offset_does_not_wait(patch: Patch) -> None:
 # Logs
 
 
-def a_high_watermark_passes_the_end(patch: Patch) -> None:
+def the_high_watermark_passes_the_log_end(patch: Patch) -> None:
     def advance(self: PartitionLog, offset: int) -> bool:
         if offset <= self.high_watermark:
             return False
@@ -362,7 +362,7 @@ def a_high_watermark_passes_the_end(patch: Patch) -> None:
     patch.setattr(PartitionLog, "advance_high_watermark", advance)
 
 
-def all_that_a_start_finds_is_committed(patch: Patch) -> None:
+def a_start_sets_the_high_watermark_to_the_log_end(patch: Patch) -> None:
     add = LogDirectory._add
 
     def add_log(self: LogDirectory, key: Any, log: PartitionLog) -> None:
@@ -372,18 +372,18 @@ def all_that_a_start_finds_is_committed(patch: Patch) -> None:
     patch.setattr(LogDirectory, "_add", add_log)
 
 
-def producers_are_not_read_again_after_a_cut(patch: Patch) -> None:
+def producer_states_are_not_reloaded_after_a_truncation(patch: Patch) -> None:
     patch.setattr(PartitionLog, "_reload_producers", lambda self, end, now_ms: None)
 
 
-def open_transactions_are_forgotten_by_a_start(patch: Patch) -> None:
+def open_transactions_are_lost_at_a_start(patch: Patch) -> None:
     from_snapshot = ProducerState.from_snapshot
     patch.setattr(
         ProducerState, "from_snapshot", lambda entry: replace(from_snapshot(entry), transaction_first_offset=None)
     )
 
 
-def aborted_transactions_are_not_cut_with_the_log(patch: Patch) -> None:
+def aborted_transactions_are_not_truncated_with_the_log(patch: Patch) -> None:
     patch.setattr(TransactionIndex, "truncate_to", lambda self, offset: None)
 
 
@@ -398,14 +398,14 @@ def sealed_segments_are_not_synced(patch: Patch) -> None:
     patch.setattr(SealedFlush, "run", lambda self: None)
 
 
-def a_sync_counts_after_the_log_was_cut(patch: Patch) -> None:
+def a_sync_counts_after_the_log_was_truncated(patch: Patch) -> None:
     def apply(self: SealedFlush, result: None, now_ms: int) -> None:
         self._log.durability.note_flushed(self._following.base_offset, now_ms)
 
     patch.setattr(SealedFlush, "apply", apply)
 
 
-def checkpoints_stay_past_a_cut(patch: Patch) -> None:
+def checkpoints_stay_past_a_truncation(patch: Patch) -> None:
     patch.setattr(PartitionLog, "_write_lowered", lambda self, before: None)
 
 
@@ -415,6 +415,6 @@ MISTAKES: dict[str, Mistake] = {
     if not name.startswith("_") and callable(found) and getattr(found, "__module__", "") == __name__
 }
 
-# A hundred schedules did not find it: a power failure has to come between two syncs of segments that grew over a cut.
-# test_recovery_points.py plays that sequence.
-RARE = {"a_sync_counts_after_the_log_was_cut"}
+# A hundred schedules did not find it: the power has to fail between two syncs of segments that grew again after a
+# truncation. test_recovery_points.py plays that sequence.
+RARE = {"a_sync_counts_after_the_log_was_truncated"}

@@ -1,9 +1,10 @@
-"""Network: virtual time, and messages between hosts that may be late, lost, cut off, stopped or dead; by one seed.
+"""Network: virtual time, and messages between hosts that may be late, lost, cut off, stopped or dead; driven by one
+seed.
 
-Whatever happens is an event at a host: while that is stopped (SIGSTOP) its events wait, in their order, and once it is
-dead they never happen. A request is answered or fails, once; one that failed may have been served all the same, and
-one that waited at a stopped host is served when nobody expects it any more. What one life of a host sends can be held
-back, and arrives whenever it is let go: after the host is dead, or after what its next life has sent.
+Every action is an event at a host. While the host is stopped (SIGSTOP) its events wait in order; once it is dead they
+never happen. A request gets a response or fails, exactly once. A failed request may have been served all the same, and
+a request that waited at a stopped host is served long after its client timed out. The messages of one process can be
+held back and released at any time: after the process is dead, or after messages of the next process on that host.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ DELAYS_MS = (1,) * 20 + (2,) * 10 + (5,) * 10 + (30,) * 9 + (500,)
 
 
 class Host:
-    """Something that runs: from its start until it is dead. What is started again is another host of the same id."""
+    """One process from its start to its end. A restarted process is another `Host` with the same id."""
 
     def __init__(self, host_id: int) -> None:
         self.host_id = host_id
@@ -33,8 +34,9 @@ class Network:
         self.now_ms = 1_700_000_000_000
         self.loss = loss
         self.delays_ms = delays_ms
-        self._cut: set[tuple[int, int]] = set()  # (from, to): nothing gets through
-        self._held: dict[tuple[Host, int], list[tuple[Host, Action]]] = {}  # (from, to): what waits to be let go
+        self._cut: set[tuple[int, int]] = set()  # (from, to) pairs whose messages are lost
+        # (from, to) → messages that wait to be released
+        self._held: dict[tuple[Host, int], list[tuple[Host, Action]]] = {}
         self._events: list[tuple[int, int, Host, Action]] = []
         self._numbers = count()
 
@@ -66,23 +68,23 @@ class Network:
         self._cut.clear()
 
     def hold(self, sender: Host, receiver_id: int) -> None:
-        """Keep back what this life of a host sends to another from now on."""
+        """Hold back the messages of this process to another host from now on."""
         self._held.setdefault((sender, receiver_id), [])
 
     def held(self, sender: Host, receiver_id: int) -> int:
         return len(self._held.get((sender, receiver_id), ()))
 
-    def let_go(self, sender: Host, receiver_id: int) -> None:
-        """What was kept back arrives, in its order; nothing more is held."""
+    def release(self, sender: Host, receiver_id: int) -> None:
+        """Deliver the held messages in their order, and hold no more than those."""
         for receiver, arrive in self._held.pop((sender, receiver_id), ()):
             self.after(0, receiver, arrive)
 
-    def let_all_go(self) -> None:
+    def release_all(self) -> None:
         for sender, receiver_id in list(self._held):
-            self.let_go(sender, receiver_id)
+            self.release(sender, receiver_id)
 
     def is_cut(self, one: Host, other: Host) -> bool:
-        """Whether a message or its answer would be lost between two hosts."""
+        """Return True if a message or its response would be lost between two hosts."""
         return (one.host_id, other.host_id) in self._cut or (other.host_id, one.host_id) in self._cut
 
     def request(
@@ -94,7 +96,9 @@ class Network:
         failed: Action,
         timeout_ms: int,
     ) -> None:
-        """`serve(answer)` at the server; then, at the client, `answered(what was given to answer)` or `failed()`."""
+        """Run `serve(answer)` at the server; then, at the client, run `answered(value)` with the value given to
+        `answer`, or `failed()`.
+        """
         is_over = False
 
         def take(response: Any) -> None:
@@ -114,7 +118,7 @@ class Network:
 
         self._send(client, server, lambda: serve(answer))
         self.after(timeout_ms, client, give_up)
-        if not server.is_alive:  # and its machine says so
+        if not server.is_alive:  # the connection is refused
             self.after(self.random.choice(self.delays_ms), client, give_up)
 
     def _send(self, sender: Host, receiver: Host, arrive: Action) -> None:

@@ -1,10 +1,12 @@
-"""Node: what a broker has around the Fetch path, small and in memory, with a clock that is told.
+"""Node: the parts of a broker around the Fetch path, small and in memory, with a clock that the test moves.
 
-node = Node()
-orders = node.lead("orders")                       # a partition led here, alone
-node.append(orders, b"a", b"b")                    # as a producer would, and whoever waits is woken
-asked = node.fetch([want(orders, 0)])              # a Fetch request; asked.response, or None while it waits
-node.pass_ms(500)                                  # deadlines
+    node = Node()
+    orders = node.lead("orders")                       # a partition led here, with one replica
+    node.append(orders, b"a", b"b")                    # as a producer would; waiting operations are woken
+    asked = node.fetch([want(orders, 0)])              # a Fetch request; asked.response, or None while it waits
+    node.pass_ms(500)                                  # deadlines
+
+Time stands still unless the test moves it.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ def broker(broker_id: int, *, rack: str | None = None, epoch: int | None = None,
 
 
 class Want(NamedTuple):
-    """What a request asks of one partition."""
+    """The part of a request about one partition."""
 
     key: TopicPartition
     offset: int
@@ -140,7 +142,7 @@ def ask_for(wants: Iterable[Want], *, version: int = LATEST_VERSION, **fields: A
 
 
 def sent_and_read(request: FetchRequest, version: int) -> FetchRequest:
-    """The request as it arrives: what the version has no field for is not told."""
+    """Return the request as it arrives, without fields that its version lacks."""
     parts: list[bytes] = []
     if version < 12:
         for topic in request.topics:
@@ -161,7 +163,7 @@ def response_of(fetch: Fetch, now_ms: int) -> FetchResponse:
 
 
 class Asked:
-    """A request under way: its answers as they come."""
+    """A request in flight and its responses."""
 
     def __init__(self, version: int) -> None:
         self.version = version
@@ -172,7 +174,7 @@ class Asked:
     def take(self, fetch: Fetch, now_ms: int) -> None:
         self.ready.append(fetch)
         response = response_of(fetch, now_ms)
-        self.response_bytes(response)  # what cannot be written is a mistake of ours
+        self.response_bytes(response)  # a response that cannot be encoded is a bug
         self.responses.append(response)
 
     @property
@@ -191,7 +193,7 @@ class Asked:
 
     @property
     def partitions(self) -> dict[tuple[str, int], FetchResponse.PartitionData]:
-        """The partitions of the answer, in its order, by the topic's name as the broker knows it."""
+        """Return the partitions of the response in order, keyed by the broker's name of the topic."""
         return {
             (topic.topic, one.partition_index): one for topic in self.response.responses for one in topic.partitions
         }
@@ -262,7 +264,7 @@ class Node:
         config: dict[str, str] | None = None,
         topic_id: bytes | None = None,
     ) -> Partition:
-        """A replica here, in the role that the metadata gives it."""
+        """Host a replica in the role that the metadata gives it."""
         key = TopicPartition(topic, index)
         folder = f"/data-{self.broker_id}/{key}"
         self.files.make_directory(folder)
@@ -276,7 +278,7 @@ class Node:
         return self.host(topic, index, **settings)
 
     def apply(self, partition: Partition, state: PartitionRegistration) -> None:
-        """New metadata of a partition: publish it, take the role, wake whoever waits."""
+        """Apply new metadata of a partition: publish it, take the role, wake waiting operations."""
         self.publish(partition.key, state, partition.topic_id)
         if state.leader == self.broker_id:
             partition.make_leader(state, self.now_ms)
@@ -331,7 +333,7 @@ class Node:
 
 
 class Consumer:
-    """A client with a session, as a simple consumer keeps one: it asks for what it has not seen."""
+    """A client with a fetch session, like a simple consumer. It fetches the offsets that it has not read."""
 
     def __init__(self, node: Node, wants: Iterable[Want], *, version: int = LATEST_VERSION, **fields: Any) -> None:
         self.node = node
@@ -358,7 +360,7 @@ class Consumer:
         return asked
 
     def move(self, partition: Partition | TopicPartition, offset: int, **fields: Any) -> None:
-        """Ask for another offset with the next poll."""
+        """Fetch another offset with the next poll."""
         one = want(partition, offset, **fields)
         self.wants[one.key.topic, one.key.partition] = one
         self.changed[one.key.topic, one.key.partition] = one

@@ -1,7 +1,7 @@
-"""PoweredFiles: files in memory of a machine whose power may fail; then the end of what was not synced is gone.
+"""PoweredFiles: in-memory files of a machine whose power may fail. A power failure loses the unsynced end of each file.
 
-Any part of it may be lost, in each file another one: in the midst of a write, or whole writes, which no checksum tells.
-Names are kept: what a crash does to those is tried in `tests/crash`, for one log and every state.
+Each file may lose a different part: the end of one write, or whole writes, which no checksum can detect. File names are
+kept: `tests/crash` tests crashes between file operations, for one log and every state.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tests.support.memory_files import FileNode, FolderNode, MemoryFiles
 class PoweredFiles(MemoryFiles):
     def __init__(self) -> None:
         super().__init__()
-        self._synced: dict[int, int] = {}  # how much of a file is durable for sure
-        self._ends: dict[int, list[int]] = {}  # where the writes ended that are not
+        self._synced: dict[int, int] = {}  # node → number of bytes that are surely durable
+        self._ends: dict[int, list[int]] = {}  # node → ends of the writes that are not yet durable
 
     def _write(self, node: FileNode, position: int, data: bytes) -> None:
         super()._write(node, position, data)
@@ -31,7 +31,7 @@ class PoweredFiles(MemoryFiles):
             self._synced[node.number] = size
 
     def lose_power(self, random: Random) -> int:
-        """How many bytes were lost."""
+        """Drop unsynced bytes. Return how many were lost."""
         return self._lose(self.root, random)
 
     def _lose(self, folder: FolderNode, random: Random) -> int:

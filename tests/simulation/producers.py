@@ -1,4 +1,4 @@
-"""Producers in the simulated cluster: idempotent and transactional ones, which send until they are acknowledged."""
+"""Producers in the simulated cluster: idempotent and transactional ones, which resend until they are acknowledged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.produced import append_produced
 
 PRODUCE_TIMEOUT_MS = 700
 IN_FLIGHT = 5
-TRANSACTION_VERSION = 2  # each transaction has its own producer epoch, so that what comes late does no harm
+TRANSACTION_VERSION = 2  # each transaction has its own producer epoch, so that late batches are refused
 
 
 class Produced(NamedTuple):
@@ -34,7 +34,7 @@ def produce_at(
     answer: Callable[[Produced], None],
     origin: Origin = Origin.CLIENT,
 ) -> None:
-    """What a broker does with a Produce request, or a coordinator's marker."""
+    """Handle a Produce request, or a coordinator's marker, at a broker."""
     node = one.now()
     part = append_produced(
         node.partitions,
@@ -63,13 +63,13 @@ def produce_at(
 
 
 def leader_of(cluster: Cluster, key: TopicPartition) -> SimulatedBroker | None:
-    """A broker that takes itself for the leader; it may be mistaken."""
+    """Return a broker that considers itself the leader, even if it has been deposed."""
     leading = [one for one in cluster.alive() if (p := one.partition(key)) is not None and p.is_leader]
     return cluster.random.choice(leading) if leading else None
 
 
 class PersistentProducer(Host):
-    """One batch after the other to one partition, each sent until it is acknowledged."""
+    """A producer of one batch at a time to one partition. Each batch is resent until it is acknowledged."""
 
     def __init__(
         self, cluster: Cluster, producer_id: int, key: TopicPartition, acknowledged: Callable[[int, bytes], None]
@@ -79,10 +79,10 @@ class PersistentProducer(Host):
         self._network = cluster.network
         self.key = key
         self._acknowledged = acknowledged
-        self.number = 0  # of the value that is on its way
+        self.number = 0  # number in the value of the batch in flight
         self.epoch = 0
         self.sequence = 0
-        self.settled_offset = -1  # nothing before it will be asked about again
+        self.acknowledged_offset = -1  # the producer will not resend any batch before this offset
         self.is_ending = False
         self._network.after(1, self, self._go_on)
 
@@ -143,14 +143,14 @@ class PersistentProducer(Host):
 class IdempotentProducer(PersistentProducer):
     def _go_on(self) -> None:
         def done(offset: int) -> None:
-            self.settled_offset = offset
+            self.acknowledged_offset = offset
             self._soon(self._go_on)
 
         self._send_next(done)
 
 
 class PipelinedProducer(PersistentProducer):
-    """Up to five batches on their way at once, by one connection; what is not known to be there is sent again."""
+    """A producer with up to five batches in flight on one connection. Unacknowledged batches are resent."""
 
     def __init__(
         self, cluster: Cluster, producer_id: int, key: TopicPartition, acknowledged: Callable[[int, bytes], None]
@@ -163,7 +163,7 @@ class PipelinedProducer(PersistentProducer):
         if leader is None:
             self._soon(self._go_on)
             return
-        # A broker remembers a producer's last five batches: whatever is not known to be there must be among them.
+        # A broker remembers a producer's last five batches: every unacknowledged batch must be among them.
         wanted = [one for one in range(self.number, self.number + IN_FLIGHT) if one not in self._done]
         self._network.request(
             self,
@@ -177,7 +177,7 @@ class PipelinedProducer(PersistentProducer):
     def _arrive(
         self, leader: SimulatedBroker, wanted: list[int], answer: Callable[[dict[int, Produced]], None]
     ) -> None:
-        """All of them, or the first few, if the connection breaks."""
+        """Append all batches, or only the first few if the connection breaks."""
         answers: dict[int, Produced] = {}
         arrived = wanted if self._network.random.random() < 0.9 else wanted[:2]
 
@@ -199,19 +199,21 @@ class PipelinedProducer(PersistentProducer):
                 self._done.add(number)
         while self.number in self._done:
             self._done.remove(self.number)
-            self.settled_offset = answers[self.number].base_offset if self.number in answers else self.settled_offset
+            self.acknowledged_offset = (
+                answers[self.number].base_offset if self.number in answers else self.acknowledged_offset
+            )
             self.number += 1
         self._soon(self._go_on)
 
 
 class TransactionalProducer(PersistentProducer):
-    """One to three batches, then a marker, which its coordinator would write."""
+    """A producer of transactions: one to three batches, then a marker, as the coordinator would write it."""
 
     def __init__(
         self, cluster: Cluster, producer_id: int, key: TopicPartition, acknowledged: Callable[[int, bytes], None]
     ) -> None:
         super().__init__(cluster, producer_id, key, acknowledged)
-        self.committed: set[bytes] = set()  # the values of transactions that were to be committed
+        self.committed: set[bytes] = set()  # values of transactions that were to be committed
         self.aborted: set[bytes] = set()
 
     def _go_on(self) -> None:
@@ -232,5 +234,5 @@ class TransactionalProducer(PersistentProducer):
         self._send(marker, Origin.COORDINATOR, self._ended)
 
     def _ended(self, offset: int) -> None:
-        self.settled_offset = offset
+        self.acknowledged_offset = offset
         self._soon(self._go_on)

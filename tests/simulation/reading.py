@@ -1,4 +1,4 @@
-"""What is in logs and fetch answers, as a client reads it."""
+"""Records in logs and fetch responses, as a client reads them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Record = tuple[int, bytes]  # leader epoch and value
 
 
 def values_of(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """(offset, leader epoch, value) of every record."""
+    """Yield (offset, leader epoch, value) of every record."""
     for one in split_any(data):
         assert isinstance(one, RecordBatch)
         for record in iter_records(one):
@@ -24,7 +24,7 @@ def values_of(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 @lru_cache(maxsize=20_000)
 def records_of(data: bytes) -> tuple[tuple[int, Record], ...]:
-    """(offset, record) of a batch, which is looked at again and again."""
+    """Return (offset, record) pairs of a batch; cached, because the same batches are checked again and again."""
     return tuple((offset, (epoch, value)) for offset, epoch, value in values_of(data))
 
 
@@ -33,7 +33,7 @@ def aborted_in(answer: FetchResponse.PartitionData) -> list[tuple[int, int]]:
 
 
 def committed_values(data: bytes, aborted: list[tuple[int, int]]) -> set[bytes]:
-    """The values that are left of what was fetched with read_committed, by the list of what was aborted."""
+    """Return the values in fetched data that a read_committed consumer keeps, given the aborted transactions."""
     found: set[bytes] = set()
     open_aborted: set[int] = set()
     waiting = sorted(aborted, key=lambda one: one[1])
@@ -49,7 +49,7 @@ def committed_values(data: bytes, aborted: list[tuple[int, int]]) -> set[bytes]:
 
 
 def history_of(partition: Partition, start: int = 0) -> dict[int, Record]:
-    """What a log has from an offset on, before its start too."""
+    """Return the records of a log from an offset on, even before the log start."""
     found: dict[int, Record] = {}
     for segment in reversed(list(partition.log.segments)):
         for header, view in segment.batches():

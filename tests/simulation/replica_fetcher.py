@@ -1,4 +1,4 @@
-"""SimulatedFetchers: the real fetchers of a broker, whose requests go over the simulated network."""
+"""SimulatedFetchers: the real replica fetchers of a broker, whose requests go over the simulated network."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class SimulatedFetchers:
             self.send_waiting()
 
         def failed() -> None:
-            """No answer: a new connection, and a new session."""
+            """Open a new connection and a new session, because no response came."""
             request.failed(Failure.LOST, self.broker.now().now_ms)
             self.send_waiting()
 
@@ -90,7 +90,7 @@ class SimulatedFetchers:
 
 
 class Answering(Asked):
-    """Sends the answer, read as the other side reads it."""
+    """Replies that send a response, decoded as the other side decodes it."""
 
     def __init__(self, send: Any) -> None:
         super().__init__(LATEST_VERSION)
@@ -102,7 +102,7 @@ class Answering(Asked):
 
 
 def _offsets(leader: SimulatedBroker, body: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Where a leader's log ends, or begins, for a follower."""
+    """Return the log end or log start of a leader, for a follower."""
 
     def answer(name: str, asked: ListOffsetsRequest.ListOffsetsPartition) -> OffsetsPartition:
         partition = leader.partition(TopicPartition(name, asked.partition_index))

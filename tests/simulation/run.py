@@ -1,15 +1,17 @@
-"""Replication under trouble: many schedules, each played by its seed; what failed, and what all of them went through.
+"""Replication under faults: plays many schedules, each from a seed, and prints the failures and the faults that
+occurred.
 
-A schedule is four brokers, their disks, a network and a controller in one process and in virtual time, with producers
-and readers, and with trouble of the kinds that its seed picks (weather.py): kills, power failures, stops, cuts, slow
-disks and slow metadata, elections, reassignments, and scripts (scripts.py), which put rare things in the order in which
-they do harm. After every event it is checked what must hold (invariants.py), and what clients are owed (watched.py).
+A schedule runs four brokers, their disks, a network and a controller in one process and in virtual time, with producers
+and readers. Its seed picks the kinds of faults (weather.py): kills, power failures, stops, cuts, slow disks and slow
+metadata, elections, reassignments, and scripts. Scripts (scripts.py) put rare events into the order in which they do
+harm. After every event the invariants of the cluster (invariants.py) and the promises to clients (watched.py) are
+checked.
 
     make simulate                                           # seeds 0-2000, on all processors
     make simulate SEEDS=5000-9999 ARGS='--jobs 1'           # others, one at a time
-    python -m tests.simulation.run --seeds 17 --show        # one that failed: its weather, and where it failed
+    python -m tests.simulation.run --seeds 17 --show        # a failed seed: its weather, and where it failed
     SEED=17 python -m pytest tests/simulation/test_replication.py
-    python -m tests.simulation.run --mistakes --seeds 0-60  # is each planted mistake found, and by which seed?
+    python -m tests.simulation.run --mistakes --seeds 0-60  # is each planted bug found, and by which seed?
     python -m tests.simulation.run --mistakes nobody_is_fenced --seeds 0-500
 
 The same seed plays the same schedule as long as neither the broker's code nor the simulation's changes.
@@ -37,7 +39,7 @@ EVERYTHING = "everything"
 
 
 def one_schedule(seed: int, ms: int) -> tuple[int, str, Counter[str]]:
-    """The seed, why it failed, if it did, and what happened."""
+    """Return the seed, the failure or an empty text, and the count of each kind of event."""
     logging.disable(logging.CRITICAL)
     try:
         watched = simulate(seed, ms)
@@ -51,7 +53,7 @@ def one_schedule(seed: int, ms: int) -> tuple[int, str, Counter[str]]:
 
 
 def first_failure(mistake: str, seeds: range, ms: int) -> tuple[str, int | None, str]:
-    """A mistake, and the first seed that finds it, and how."""
+    """Return the planted bug, the first seed that finds it, and the failure."""
     with pytest.MonkeyPatch.context() as patch:
         MISTAKES[mistake](patch)
         for seed in seeds:
@@ -62,7 +64,7 @@ def first_failure(mistake: str, seeds: range, ms: int) -> tuple[str, int | None,
 
 
 def play(seeds: range, ms: int, jobs: int) -> int:
-    """How many failed."""
+    """Play the schedules. Return the number of failures."""
     began, done, failed = time.monotonic(), Counter[str](), 0
     with ProcessPoolExecutor(jobs) as processes:
         schedules = processes.map(one_schedule, seeds, repeat(ms), chunksize=5)
@@ -79,7 +81,7 @@ def play(seeds: range, ms: int, jobs: int) -> int:
 
 
 def plant(mistakes: list[str], seeds: range, ms: int, jobs: int) -> int:
-    """How many were not found."""
+    """Plant each bug. Return the number of bugs that were not found."""
     missed = 0
     with ProcessPoolExecutor(jobs) as processes:
         for mistake, seed, failure in processes.map(first_failure, mistakes, repeat(seeds), repeat(ms)):
@@ -101,7 +103,7 @@ def show(seed: int, ms: int) -> int:
         began_ms = watched.began_ms
         print(f"after {watched.cluster.network.now_ms - began_ms} ms, with {dict(watched.faults)}")
         return 1
-    print(f"nothing is wrong, after {dict(watched.faults)}")
+    print(f"no failure, after {dict(watched.faults)}")
     return 0
 
 
@@ -109,17 +111,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.simulation.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", default="0-2000", help="the first and the last one, or one (%(default)s)")
-    parser.add_argument("--ms", type=int, default=6_000, help="virtual time of trouble in each (%(default)s)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many processes (%(default)s)")
-    parser.add_argument("--show", action="store_true", help="play the first seed alone and tell more of it")
+    parser.add_argument("--seeds", default="0-2000", help="first and last seed, or one seed (%(default)s)")
+    parser.add_argument(
+        "--ms", type=int, default=6_000, help="virtual milliseconds with faults in each schedule (%(default)s)"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="number of processes (%(default)s)")
+    parser.add_argument(
+        "--show", action="store_true", help="play only the first seed, and print its weather and traceback"
+    )
     parser.add_argument(
         "--mistakes",
         nargs="?",
         const=EVERYTHING,
         choices=[EVERYTHING, *MISTAKES],
         metavar="NAME",
-        help="plant this one of mistakes.py, or each in turn, and look for the first seed that finds it",
+        help="plant this bug of mistakes.py, or each in turn, and find the first seed that detects it",
     )
     arguments = parser.parse_args()
     first, _, last = arguments.seeds.partition("-")

@@ -1,7 +1,7 @@
-"""Scripts: what rarely happens by chance, in the order in which it does harm. Each is a story with a few dice in it.
+"""Scripts: rare events in the order in which they do harm, with a few random choices.
 
-A script is a generator that says how many milliseconds go by until its next line; what it waits for may not come, then
-it ends. Whatever it holds back arrives in the end.
+A script is a generator that yields how many milliseconds pass until its next step. If the awaited event does not
+happen, the script ends. All messages that it holds back are released at the end.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _POLL_MS = 2
 
 
 class Stage(Host):
-    """Where scripts are played, one at a time."""
+    """The state that scripts share. One script is played at a time."""
 
     def __init__(self, cluster: Cluster, acknowledgements: Callable[[TopicPartition], int]) -> None:
         super().__init__(-1)
         self.cluster = cluster
         self.network = cluster.network
         self.random: Random = cluster.random
-        self.acknowledgements = acknowledgements  # how many there were of a partition
+        self.acknowledgements = acknowledgements  # returns how many there were for a partition
         self.is_playing = False
 
     def play(self, name: str, key: TopicPartition) -> None:
@@ -35,35 +35,35 @@ class Stage(Host):
         self._go_on(SCRIPTS[name](self, key))
 
     def _go_on(self, script: Script) -> None:
-        wait_ms = None if self.cluster.is_calm else next(script, None)  # what it held has been let go by then
+        wait_ms = None if self.cluster.is_calm else next(script, None)  # the held messages have been released by then
         if wait_ms is None:
             self.is_playing = False
         else:
             self.network.after(wait_ms, self, lambda: self._go_on(script))
 
-    # Lines of a script
+    # Steps of a script
 
     def until(self, holds: Callable[[], bool], at_most_ms: int) -> Iterator[int]:
-        """Wait for something, but not for ever; what happened is looked at again by who waited."""
+        """Wait until `holds()`, at most so long. The caller checks the condition again."""
         end_ms = self.network.now_ms + at_most_ms
         while not holds() and self.network.now_ms < end_ms:
             yield _POLL_MS
 
     def leader(self, key: TopicPartition) -> SimulatedBroker | None:
-        """The one that the controller has, if it is alive and knows."""
+        """Return the leader that the controller has elected, if it is alive and knows that it leads."""
         one = self.cluster.brokers.get(self.cluster.controller.states[key].leader)
         partition = one.partition(key) if one is not None and one.is_alive else None
         return one if partition is not None and partition.is_leader else None
 
     def followers(self, key: TopicPartition) -> list[SimulatedBroker]:
-        """In any order."""
+        """Return the followers in random order."""
         state = self.cluster.controller.states[key]
         found = [self.cluster.brokers[one] for one in state.replicas if one != state.leader]
         self.random.shuffle(found)
         return [one for one in found if one.is_alive]
 
     def start(self, broker_id: int, at_most_ms: int = 900) -> Iterator[int]:
-        """Until the controller lets it in."""
+        """Start a broker, and wait until the controller accepts its registration."""
         end_ms = self.network.now_ms + at_most_ms
         while not self.cluster.controller.is_alive_here(broker_id) and self.network.now_ms < end_ms:
             self.cluster.start(broker_id)
@@ -77,7 +77,9 @@ def _is_joining(leader: SimulatedBroker, key: TopicPartition, broker_id: int) ->
 
 
 def late_proposal(stage: Stage, key: TopicPartition) -> Script:
-    """One has caught up and is to be in sync; it loses what it had before the controller hears of that (KIP-903)."""
+    """A follower catches up and its leader proposes it for the ISR. It loses its log before the controller decides
+    (KIP-903).
+    """
     leader, followers = stage.leader(key), stage.followers(key)
     if leader is None or not followers:
         return
@@ -92,13 +94,15 @@ def late_proposal(stage: Stage, key: TopicPartition) -> Script:
     if _is_joining(leader, key, joining) and stage.cluster.lose_power(joining):
         yield from stage.start(joining)
         network.hold(stage.cluster.brokers[joining], leader.host_id)
-    network.let_go(leader, CONTROLLER_ID)
+    network.release(leader, CONTROLLER_ID)
     yield stage.random.choice((5, 40))
-    network.let_go(stage.cluster.brokers[joining], leader.host_id)
+    network.release(stage.cluster.brokers[joining], leader.host_id)
 
 
 def late_fetch(stage: Stage, key: TopicPartition) -> Script:
-    """A fetch is on its way while its sender loses what it says it has; it arrives after the next life's first."""
+    """A fetch is in flight while its sender loses the log. It arrives after the first fetch of the sender's next
+    process.
+    """
     leader, followers = stage.leader(key), stage.followers(key)
     if leader is None or not followers:
         return
@@ -112,14 +116,16 @@ def late_fetch(stage: Stage, key: TopicPartition) -> Script:
         yield from stage.until(
             lambda: leader.node.settings.alive_epoch(later.broker_id) == later.epoch, stage.random.choice((0, 60, 600))
         )
-        network.let_go(follower, leader.host_id)
+        network.release(follower, leader.host_id)
         yield stage.random.choice((2, 20, 80))
-        network.let_go(later, leader.host_id)
-    network.let_go(follower, leader.host_id)
+        network.release(later, leader.host_id)
+    network.release(follower, leader.host_id)
 
 
 def deaf_leader(stage: Stage, key: TopicPartition) -> Script:
-    """Followers leave and come back by what the leader proposes; only then it reads what was written about it."""
+    """Followers leave and join the ISR by the leader's proposals. Only then does the leader read the metadata about
+    this.
+    """
     leader, followers = stage.leader(key), stage.followers(key)
     if leader is None or not followers:
         return
@@ -133,17 +139,17 @@ def deaf_leader(stage: Stage, key: TopicPartition) -> Script:
         2 * stage.cluster.weather.lag_ms + 100,
     )
     for one in gone:
-        network.let_go(one, leader.host_id)
+        network.release(one, leader.host_id)
     yield from stage.until(lambda: {one.broker_id for one in gone} <= set(controller.states[key].isr), 600)
     late = stage.random.choice(gone)
     network.hold(late, leader.host_id)
     leader.be_deaf(0)
     yield stage.random.choice((50, 200))
-    network.let_go(late, leader.host_id)
+    network.release(late, leader.host_id)
 
 
 def lost_answer(stage: Stage, key: TopicPartition) -> Script:
-    """The controller agrees to a proposal and cannot say so; the one that joined stands still then."""
+    """The controller accepts a proposal but its response is lost. Then the replica that joined stops."""
     leader, followers = stage.leader(key), stage.followers(key)
     if leader is None or not followers:
         return
@@ -154,19 +160,19 @@ def lost_answer(stage: Stage, key: TopicPartition) -> Script:
             lambda: joining.broker_id not in controller.states[key].isr, 2 * stage.cluster.weather.lag_ms + 100
         )
     network.hold(controller, leader.host_id)
-    network.let_go(joining, leader.host_id)
+    network.release(joining, leader.host_id)
     yield from stage.until(lambda: _is_joining(leader, key, joining.broker_id), 800)
     leader.be_deaf(1_500)
     yield from stage.until(lambda: joining.broker_id in controller.states[key].isr, 200)
     network.hold(joining, leader.host_id)
-    yield stage.random.choice((100, 450, 800))  # by then it has asked again
-    network.let_go(controller, leader.host_id)
+    yield stage.random.choice((100, 450, 800))  # by then it has retried
+    network.release(controller, leader.host_id)
     yield stage.random.choice((1, 60, 200))
-    network.let_go(joining, leader.host_id)
+    network.release(joining, leader.host_id)
 
 
 def after_an_acknowledgement(stage: Stage, key: TopicPartition) -> Script:
-    """The leader dies as soon as it has said that something is safe."""
+    """The leader dies as soon as it has acknowledged records."""
     before = stage.acknowledgements(key)
     yield from stage.until(lambda: stage.acknowledgements(key) > before, 400)
     leader = stage.leader(key)
@@ -178,7 +184,7 @@ def after_an_acknowledgement(stage: Stage, key: TopicPartition) -> Script:
 
 
 def deposed_leader(stage: Stage, key: TopicPartition) -> Script:
-    """It is cut off from the controller only, and goes on as if nothing had happened; so do those who follow it."""
+    """A leader is cut off from the controller only. It continues to lead, and its followers continue to follow."""
     leader = stage.leader(key)
     if leader is None:
         return
@@ -191,7 +197,7 @@ def deposed_leader(stage: Stage, key: TopicPartition) -> Script:
 
 
 def ladder(stage: Stage, key: TopicPartition) -> Script:
-    """Leaders follow each other, each with a record or two that nobody has fetched."""
+    """Several leaders in a row, each with a record or two that no follower has fetched."""
     for _ in range(stage.random.randint(2, 4)):
         leader = stage.leader(key)
         if leader is None:
@@ -203,13 +209,13 @@ def ladder(stage: Stage, key: TopicPartition) -> Script:
         stage.cluster.controller.move_leader(key)
         yield from stage.until(lambda: stage.leader(key) is not None, 60)
         for one in followers:
-            stage.network.let_go(one, leader.host_id)
+            stage.network.release(one, leader.host_id)
         if stage.random.random() < 0.3:
             stage.cluster.kill(leader.broker_id)
 
 
 def cut_log(stage: Stage, key: TopicPartition) -> Script:
-    """A leader's records that nobody has are cut off, others take their place, and then its power fails."""
+    """Unreplicated records of a leader are truncated, others take their place, and then its power fails."""
     leader, followers = stage.leader(key), stage.followers(key)
     if leader is None or not followers:
         return
@@ -222,7 +228,7 @@ def cut_log(stage: Stage, key: TopicPartition) -> Script:
     stage.cluster.controller.move_leader(key)
     yield from stage.until(lambda: log.cuts > cuts, 400)
     for one in followers:
-        stage.network.let_go(one, leader.host_id)
+        stage.network.release(one, leader.host_id)
     if stage.random.random() < 0.5:
         yield stage.random.choice((5, 30, 100, 300))
     else:
@@ -234,9 +240,9 @@ def cut_log(stage: Stage, key: TopicPartition) -> Script:
 
 
 def regrown_log(stage: Stage, key: TopicPartition) -> Script:
-    """Whole segments of a leader are cut off, others grow past its old recovery point, and then its power fails.
+    """Whole segments of a leader are truncated, others grow past its old recovery point, and then its power fails.
 
-    The new leader gets its records first, so that the log is cut and grows again between two checkpoints.
+    The new leader gets its records first, so that the log is truncated and grows again between two checkpoints.
     """
     leader, followers = stage.leader(key), stage.followers(key)
     if leader is None or not followers:
@@ -245,21 +251,21 @@ def regrown_log(stage: Stage, key: TopicPartition) -> Script:
     log = leader.node.partitions.find(key).log
     for one in followers:
         network.hold(one, leader.host_id)
-    network.hold(leader, CONTROLLER_ID)  # no replica is dropped: the high watermark stands still
+    network.hold(leader, CONTROLLER_ID)  # no replica leaves the ISR, so the high watermark does not move
     base = log.segments.active.base_offset
     yield from stage.until(lambda: log.segments.active.base_offset > base, 700)
-    if stage.random.random() < 0.5:  # the sync of those segments is done before the cut, or else after it
+    if stage.random.random() < 0.5:  # the sync of those segments ends before the truncation, or else after it
         yield from stage.until(lambda: log.recovery_point > log.high_watermark, 200)
         leader.directory.checkpoint()
     end, cuts = log.log_end_offset, log.cuts
     for one in followers:
         network.hold(leader, one.host_id)
     controller.move_leader(key)
-    network.let_go(leader, CONTROLLER_ID)
+    network.release(leader, CONTROLLER_ID)
     yield from stage.until(lambda: _leading_end(stage, key) > end, 900)
     for one in followers:
-        network.let_go(one, leader.host_id)
-        network.let_go(leader, one.host_id)
+        network.release(one, leader.host_id)
+        network.release(leader, one.host_id)
     yield from stage.until(lambda: log.cuts > cuts and log.log_end_offset > end, 200)
     if stage.random.random() < 0.5:  # the first sync that ends afterwards counts
         point = log.recovery_point
@@ -271,13 +277,13 @@ def regrown_log(stage: Stage, key: TopicPartition) -> Script:
 
 
 def _leading_end(stage: Stage, key: TopicPartition) -> int:
-    """Return the end of the current leader's log, or -1 if nobody leads."""
+    """Return the end of the current leader's log, or -1 if no broker leads."""
     leader = stage.leader(key)
     return -1 if leader is None else leader.node.partitions.find(key).log.log_end_offset
 
 
 def late_answer(stage: Stage, key: TopicPartition) -> Script:
-    """What an earlier leader has answered comes when there is another, or the same one in another epoch."""
+    """A fetch response of an earlier leader arrives when another broker leads, or the same broker in a later epoch."""
     leader, followers = stage.leader(key), stage.followers(key)
     if leader is None or not followers:
         return
@@ -287,11 +293,11 @@ def late_answer(stage: Stage, key: TopicPartition) -> Script:
     for _ in range(stage.random.choice((1, 2))):
         stage.cluster.controller.move_leader(key)
         yield stage.random.choice((2, 20, 60))
-    stage.network.let_go(leader, follower.host_id)
+    stage.network.release(leader, follower.host_id)
 
 
 def late_decision(stage: Stage, key: TopicPartition) -> Script:
-    """What the controller has decided is told when the leader has lost and won again, and others have joined since."""
+    """The leader learns a decision late: it has lost and regained leadership, and others have joined the ISR since."""
     leader, followers = stage.leader(key), stage.followers(key)
     if leader is None or len(followers) < 2:
         return
@@ -306,13 +312,13 @@ def late_decision(stage: Stage, key: TopicPartition) -> Script:
     yield from stage.until(lambda: gone.broker_id in controller.states[key].isr, 400)
     controller.move_leader(key, leader.broker_id)
     yield from stage.until(lambda: stage.leader(key) is leader, 100)
-    network.let_go(controller, leader.host_id)
+    network.release(controller, leader.host_id)
     yield stage.random.choice((5, 30, 100))
-    network.let_go(gone, leader.host_id)
+    network.release(gone, leader.host_id)
 
 
 def late_fetch_of_an_epoch(stage: Stage, key: TopicPartition) -> Script:
-    """Where a follower was, in an epoch before the one in which it had to go back; then that leader leads again."""
+    """A fetch shows a follower's position before it truncated. It arrives when the leader of that epoch leads again."""
     leader, followers = stage.leader(key), stage.followers(key)
     if leader is None or len(followers) < 2:
         return
@@ -328,10 +334,10 @@ def late_fetch_of_an_epoch(stage: Stage, key: TopicPartition) -> Script:
     end = -1 if before is None else before.log.log_end_offset
     yield from stage.until(lambda: before is None or before.log.log_end_offset < end, 100)
     controller.move_leader(key, leader.broker_id)
-    network.let_go(leader, other.host_id)
-    network.let_go(other, leader.host_id)
+    network.release(leader, other.host_id)
+    network.release(other, leader.host_id)
     yield stage.random.choice((5, 15, 40))
-    network.let_go(follower, leader.host_id)
+    network.release(follower, leader.host_id)
 
 
 SCRIPTS: dict[str, Callable[[Stage, TopicPartition], Script]] = {

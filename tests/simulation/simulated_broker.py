@@ -1,7 +1,7 @@
-"""SimulatedBroker: a broker's process in the simulated cluster, from its start until it ends; its files stay.
+"""SimulatedBroker: one process of a broker in the simulated cluster. Its files outlive it.
 
-Its parts are the real ones: the log directory with its checkpoints and recovery, roles, fetchers and fetch sessions,
-delayed requests, proposals of in-sync replicas. What is synced beside the broker's thread is done some time later.
+Its parts are the real ones: the log directory with checkpoints and recovery, roles, fetchers and fetch sessions,
+delayed requests, ISR proposals. Syncs outside the broker's thread complete some time later.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MIN_IN_SYNC = 2
 
 
 class InOrder(dict[Any, None]):
-    """In place of a set whose order is another one in each process: a seed has to play the same schedule anywhere."""
+    """A replacement for sets, whose order differs between processes: a seed must play the same schedule everywhere."""
 
     def add(self, one: object) -> None:
         self[one] = None
@@ -62,9 +62,9 @@ class SimulatedBroker(Host):
         report = self.directory.load(lambda _: self.config, self.network.now_ms)
         assert not report.failed, report.failed
         self.directory.flush_by(self._do_later, _disk_failed)
-        self.seen = 0  # how much of the metadata
-        self.deaf_until_ms = 0  # it reads no metadata until then, and is heard of all the same
-        self._reads_metadata = self.weather.reads_metadata  # how likely, each time
+        self.seen = 0  # number of metadata entries that were read
+        self.deaf_until_ms = 0  # reads no metadata until then, but sends heartbeats
+        self._reads_metadata = self.weather.reads_metadata  # probability of reading metadata in each step
         self.registered_at = cluster.controller.brokers[broker_id].registered_at
         self.proposals = IsrProposals(
             self,
@@ -78,7 +78,7 @@ class SimulatedBroker(Host):
         self.network.after(1, self, self._work)
 
     def now(self) -> Node:
-        """The node, with its clock at the cluster's time and what was due done."""
+        """Return the node, with its clock at the cluster's time and all due work done."""
         self.node.now_ms = self.network.now_ms
         self.node.purgatory.expire(self.node.now_ms)
         return self.node
@@ -87,17 +87,17 @@ class SimulatedBroker(Host):
         return self.node.partitions.get(key)
 
     def _work(self) -> None:
-        """What a broker does all the time."""
+        """Run the broker's periodic work."""
         random = self.network.random
         now_ms = self.now().now_ms
         controller = self.cluster.controller
         if not controller.is_away and not self.network.is_cut(self, controller):
             is_calm = self.cluster.is_calm
-            if random.random() < 0.03:  # a slow one hears of changes long after it was told of its own
+            if random.random() < 0.03:  # a slow broker learns of other changes long after those that it made itself
                 self._reads_metadata = random.choice([self.weather.reads_metadata, 0.05])
             if is_calm or (random.random() < self._reads_metadata and self.deaf_until_ms <= now_ms):
                 self._read_metadata()
-            controller.hear(self.broker_id, self.epoch, self.seen)
+            controller.heartbeat(self.broker_id, self.epoch, self.seen)
         self.directory.run_due(now_ms)
         if random.random() < 0.01:
             self.directory.checkpoint_soon(now_ms)
@@ -108,16 +108,16 @@ class SimulatedBroker(Host):
         self.network.after(random.choice((2, 5, 9)), self, self._work)
 
     def be_deaf(self, ms: int) -> None:
-        """What it is told of metadata comes late, and then bit by bit."""
+        """Delay the broker's metadata, which then arrives entry by entry."""
         self.deaf_until_ms = self.network.now_ms + ms
         self._reads_metadata = 0.1
 
     def _do_later(self, work: Any) -> None:
-        """What another thread does for the log directory, such as a sync."""
+        """Run work of another thread for the log directory, such as a sync, some time later."""
         network = self.network
 
         def run() -> None:
-            result = work.run()  # nothing fails here: these disks do not
+            result = work.run()  # no error handling: these disks do not fail
             network.after(network.random.choice((0, 1, 10)), self, lambda: work.apply(result, network.now_ms))
 
         network.after(network.random.choice(self.weather.flushes_ms), self, run)
@@ -127,14 +127,14 @@ class SimulatedBroker(Host):
         self.directory.abandon()
 
     def leave(self) -> None:
-        """An orderly end: everything is durable, and marked so."""
+        """Stop cleanly: all files are synced, and the clean-shutdown marker is written."""
         self.is_alive = False
         self.directory.close(self.network.now_ms, self.epoch)
 
     # Metadata
 
     def _read_metadata(self) -> None:
-        """Take the next entry of the history; at first everything up to the own registration, as one picture."""
+        """Read the next entry of the history. At first, read everything up to the own registration as one image."""
         history = self.cluster.controller.history
         if self.seen == 0:
             latest = {entry.key or entry.broker_id: entry for entry in history[: self.registered_at]}
@@ -170,7 +170,7 @@ class SimulatedBroker(Host):
         return partition
 
     def _remove(self, key: TopicPartition) -> None:
-        """Not a replica any more: what is here goes, also what an earlier life of the broker left."""
+        """Remove a partition that is no longer a replica here, with files that an earlier process left."""
         self.node.partitions.remove(key)
         self.node.check(key)
         if key in self.directory.logs:
@@ -181,7 +181,7 @@ class SimulatedBroker(Host):
     def alter_partition(
         self, topics: Sequence[AlterPartitionRequest.TopicData], answered: Answered, failed: Failed, now_ms: int
     ) -> None:
-        """What leaders here would like the controller to know."""
+        """Send the ISR proposals of leaders here to the controller."""
         controller = self.cluster.controller
         self.network.request(
             self,

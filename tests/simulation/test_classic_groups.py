@@ -1,8 +1,7 @@
-"""Classic groups under random schedules: members come, stall, crash, leave; leaders change, replicas lag.
+"""Classic groups under random schedules: members join, stall, crash and leave; leaders change, replicas lag.
 
-At every moment a commit is taken from the owner of a partition alone, and never backwards; what was told to be
-committed stays so; and once the trouble is over, everybody who lives has a share. A failing run names its seed: SEED=…
-repeats it.
+A commit is accepted only from the owner of a partition, and never goes backwards. An acknowledged commit survives. Once
+the faults end, every living member gets a share. A failing run names its seed: SEED=… repeats it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from tests.simulation.classic_members import PARTITIONS, SimulatedMember, World
 SEEDS = [int(os.environ["SEED"])] if "SEED" in os.environ else list(range(12))
 TROUBLE_MS = 60_000
 STALL_MS = 10_000
-SETTLED_WITHIN_MS = 60_000
+CONVERGED_WITHIN_MS = 60_000
 
 
 def play(seed: int) -> World:
@@ -33,7 +32,7 @@ def play(seed: int) -> World:
         )
 
     def restart(member: SimulatedMember) -> None:
-        """A static member that is back: another process, the same instance id."""
+        """Start a static member again: another process with the same instance id."""
         member.crash()
         again = SimulatedMember(world, f"{member.name}'", version=member.version, instance_id=member.instance_id)
         world.members.append(again)
@@ -70,25 +69,25 @@ def play(seed: int) -> World:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_partition_has_one_owner_and_commits_are_his(seed: int) -> None:
+def test_after_faults_every_partition_has_one_owner_whose_commits_advance(seed: int) -> None:
     world = play(seed)
     waited_ms = 0
-    while not world.is_settled():
-        assert waited_ms < SETTLED_WITHIN_MS, f"seed {seed}: not settled"
+    while not world.has_converged():
+        assert waited_ms < CONVERGED_WITHIN_MS, f"seed {seed}: not converged"
         world.run(500)
         waited_ms += 500
     before = dict(world.accepted)
     world.run(5_000)
-    assert world.is_settled()
+    assert world.has_converged()
     assert all(world.accepted.get(partition, -1) > before.get(partition, -1) for partition in range(PARTITIONS))
     world.change_leader()
 
 
 @pytest.mark.parametrize("seed", SEEDS[:4])
-def test_what_the_log_says_is_what_there_was(seed: int) -> None:
-    """Loaded again, a coordinator has the same offsets, and a group that goes on under the same generation."""
+def test_a_reloaded_coordinator_has_the_same_offsets_members_and_generation(seed: int) -> None:
+    """The group continues in the same generation."""
     world = play(seed)
-    world.run(SETTLED_WITHIN_MS)
+    world.run(CONVERGED_WITHIN_MS)
     group = world.group
     assert group is not None
     offsets = world.runtime.shard(0).offsets.fetch("g", None, require_stable=False)

@@ -1,6 +1,6 @@
 """Consumer groups under random schedules: no partition ever has two owners, and in quiet times all are owned.
 
-A failure tells its seed; `pytest -k "[17]"` plays it again.
+A failure names its seed; `pytest -k "[17]"` plays it again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def check_owners(consumers: list[Consumer]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_one_owner_at_any_time(seed: int) -> None:
+def test_no_partition_has_two_owners_at_any_time(seed: int) -> None:
     dice = random.Random(seed)
     topics = {"t": dice.randint(1, 8), "u": dice.randint(1, 4)}
     coordinator = Coordinator(topics)
@@ -48,7 +48,7 @@ def test_one_owner_at_any_time(seed: int) -> None:
         elif step < 0.25:
             coordinator.reload(compact=dice.random() < 0.5)
         elif step < 0.35:
-            # Time passes. Whoever is away for longer than a session knows that it has lost what it had.
+            # Time passes. A member that is silent for longer than its session knows that it has lost its partitions.
             ms = dice.choice([10, 4_000, 20_000])
             silent = [consumer for consumer in consumers if dice.random() < 0.3]
             for _ in range(dice.randint(1, 4)):

@@ -1,7 +1,7 @@
-"""A recovery point past a cut loses records in a power failure: a rare sequence, step by step.
+"""A recovery point past a truncation loses records in a power failure: a rare sequence, step by step.
 
-Segments are cut off, others grow past the old recovery point, and the power fails before their sync. A recovery point
-that stayed, or was noted, past the cut makes recovery skip the segments that lost records.
+Segments are truncated, others grow past the old recovery point, and the power fails before they are synced. If the
+recovery point stays past the truncation, recovery skips the segments that lost records.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KEY = TopicPartition("orders", 0)
 
 
 class LosesAll(Random):
-    """Dice by which a power failure takes everything that was not synced."""
+    """A replacement for `random.Random` with which a power failure loses every unsynced byte."""
 
     def random(self) -> float:
         return 1.0
@@ -49,8 +49,8 @@ def load(files: PoweredFiles, flushes: list[SealedFlush]) -> LogDirectory:
     return directory
 
 
-def is_whole_after_a_power_failure(*, is_sync_done_before_the_cut: bool) -> bool:
-    """Return True if the log that recovery leaves has every record up to its end."""
+def is_whole_after_a_power_failure(*, is_sync_done_before_the_truncation: bool) -> bool:
+    """Return True if the recovered log has every record up to its end."""
     files = PoweredFiles()
     files.make_directory("/data")
     flushes: list[SealedFlush] = []
@@ -65,16 +65,16 @@ def is_whole_after_a_power_failure(*, is_sync_done_before_the_cut: bool) -> bool
     append(9, leader_epoch=0)
     before = flushes[-1]
     before.run()
-    if is_sync_done_before_the_cut:
+    if is_sync_done_before_the_truncation:
         before.apply(None, NOW_MS)
         directory.checkpoint()
     log.truncate_to(1, NOW_MS)
     append(12, leader_epoch=1)
-    if not is_sync_done_before_the_cut:
+    if not is_sync_done_before_the_truncation:
         before.apply(None, NOW_MS)
         directory.checkpoint()
     active = files.open(log.segments.active.log.path)
-    active.sync()  # the last segment happens to be durable, those before it are not
+    active.sync()  # the last segment happens to be durable, the earlier ones are not
     active.close()
     directory.abandon()
     files.lose_power(LosesAll())
@@ -87,17 +87,19 @@ def is_whole_after_a_power_failure(*, is_sync_done_before_the_cut: bool) -> bool
     return offsets == list(range(recovered.log_end_offset))
 
 
-@pytest.mark.parametrize("is_sync_done_before_the_cut", [True, False])
-def test_a_log_is_whole_when_its_power_fails_after_it_was_cut_and_grew_again(is_sync_done_before_the_cut: bool) -> None:
-    assert is_whole_after_a_power_failure(is_sync_done_before_the_cut=is_sync_done_before_the_cut)
+@pytest.mark.parametrize("is_sync_done_before_the_truncation", [True, False])
+def test_a_log_that_was_truncated_and_grew_again_is_complete_after_a_power_failure(
+    is_sync_done_before_the_truncation: bool,
+) -> None:
+    assert is_whole_after_a_power_failure(is_sync_done_before_the_truncation=is_sync_done_before_the_truncation)
 
 
 @pytest.mark.parametrize(
-    ("mistake", "is_sync_done_before_the_cut"),
-    [("checkpoints_stay_past_a_cut", True), ("a_sync_counts_after_the_log_was_cut", False)],
+    ("mistake", "is_sync_done_before_the_truncation"),
+    [("checkpoints_stay_past_a_truncation", True), ("a_sync_counts_after_the_log_was_truncated", False)],
 )
-def test_a_recovery_point_past_a_cut_is_found(
-    mistake: str, is_sync_done_before_the_cut: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_recovery_point_past_a_truncation_loses_records(
+    mistake: str, is_sync_done_before_the_truncation: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     MISTAKES[mistake](monkeypatch)
-    assert not is_whole_after_a_power_failure(is_sync_done_before_the_cut=is_sync_done_before_the_cut)
+    assert not is_whole_after_a_power_failure(is_sync_done_before_the_truncation=is_sync_done_before_the_truncation)

@@ -1,4 +1,5 @@
-"""Leaders and followers under random schedules of appends, fetches and faults; the seed of a failing one repeats it.
+"""Leaders and followers under random schedules of appends, fetches and faults. The seed of a failing schedule repeats
+it.
 
 SEED=17 .venv/bin/python -m pytest tests/simulation/test_replication.py
 make simulate SEEDS=0-5000        # many, on all processors
@@ -20,7 +21,7 @@ SEEDS = [int(os.environ["SEED"])] if "SEED" in os.environ else list(range(12))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_is_committed_stays_and_everyone_converges(seed: int) -> None:
+def test_committed_records_survive_and_replicas_converge(seed: int) -> None:
     watched = simulate(seed, 6_000)
     assert watched.consumed > 50
     assert watched.answered[ErrorCode.NONE] > 5
@@ -34,8 +35,8 @@ print([(one.invariants.committed, one.faults, one.random.random()) for one in pl
 
 
 @pytest.mark.slow
-def test_a_seed_plays_the_same_schedule_anywhere() -> None:
-    """Whatever order sets have in a process."""
+def test_a_seed_plays_the_same_schedule_in_every_process() -> None:
+    """The order of sets in a process does not matter."""
     told = {
         subprocess.run(
             [sys.executable, "-c", _TELL],
@@ -51,7 +52,7 @@ def test_a_seed_plays_the_same_schedule_anywhere() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(1_000, 2_000, 50))
-def test_many_schedules(first: int) -> None:
+def test_many_schedules_have_no_failure(first: int) -> None:
     for seed in range(first, first + 50):
         try:
             simulate(seed, 10_000)

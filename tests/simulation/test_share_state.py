@@ -1,5 +1,9 @@
-"""A share partition's leader has acknowledgements kept while the broker that keeps them moves, restarts, and is cut
-off: requests are lost before and after they were carried out. What was told to be done stays done."""
+"""The leader of a share partition persists acknowledgements while the coordinator of their state moves, restarts or is
+cut off.
+
+Requests are lost before or after they were carried out. An acknowledgement that was reported as persisted stays
+persisted.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,8 @@ from tailrace.metadata.image.image import MetadataImage
 from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import WriteShareGroupStateRequest, WriteShareGroupStateResponse
-from tailrace.shares.state.share_state import StateBatch, state_batches
-from tailrace.shares.state.share_state_coordinator import (
-    SharePartitionKey,
-    ShareStateCoordinator,
-    ShareStateSettings,
-    ShareWrite,
-)
+from tailrace.shares.state.persisted_state import SharePartitionKey, ShareWrite, StateBatch, state_batches
+from tailrace.shares.state.share_state_shard import ShareStateSettings, ShareStateShard
 from tailrace.waiting.outbox import Failure, Outbox, OutgoingRequest
 from tests.unit.coordinator.consumers import image_of, topic_id
 
@@ -31,7 +30,7 @@ _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, Err
 
 
 class Keeper:
-    """The log of one partition of `__share_group_state`, and who leads it: this broker, 1, another, or nobody."""
+    """The log of one partition of `__share_group_state`, and its leader: this broker (1), another broker, or none."""
 
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
@@ -42,7 +41,7 @@ class Keeper:
         self.apply(self.shard.initialize(KEY, 0, 0, 0))
 
     def load(self) -> None:
-        self.shard = ShareStateCoordinator(ShareStateSettings(updates_per_snapshot=5), lambda: image_of({"t": 1}))
+        self.shard = ShareStateShard(ShareStateSettings(updates_per_snapshot=5), lambda: image_of({"t": 1}))
         for record in self.records:
             self.shard.replay(record, -1, -1)
 
@@ -53,7 +52,7 @@ class Keeper:
             self.shard.replay(stored, -1, -1)
         self.starts.append(self.shard.states[KEY].start_offset)
 
-    # As ShareStates has it, for what is kept at this broker
+    # The interface of ShareCoordinator for state on this broker
 
     def coordinator_of(self, key: SharePartitionKey) -> int:
         return self.coordinator
@@ -67,7 +66,7 @@ class Keeper:
 
 
 class Leader:
-    """What a share partition's leader writes: some offsets are done with, and where it begins by then."""
+    """The writes of a share partition's leader: completed offsets, and the start offset after them."""
 
     def __init__(self, keeper: Keeper, persister: SharePersister, dice: random.Random) -> None:
         self.keeper, self.persister, self.dice = keeper, persister, dice
@@ -88,7 +87,7 @@ class Leader:
 
 
 def carry_out(keeper: Keeper, request: OutgoingRequest, now_ms: int) -> None:
-    """What the network and whoever it reaches make of a request."""
+    """Lose a request, or carry it out at the coordinator."""
     dice, body = keeper.dice, request.body
     assert isinstance(body, WriteShareGroupStateRequest)
     if dice.random() < 0.2:
@@ -107,7 +106,7 @@ def carry_out(keeper: Keeper, request: OutgoingRequest, now_ms: int) -> None:
         )
         keeper.apply(keeper.shard.write(KEY, write, now_ms))
     if dice.random() < 0.2:
-        request.failed(Failure.LOST, now_ms)  # it may have been carried out
+        request.failed(Failure.LOST, now_ms)  # the request may have been carried out
         return
     response = WriteShareGroupStateResponse
     part = response.PartitionResult(partition=0, error_code=code)
@@ -118,7 +117,7 @@ def carry_out(keeper: Keeper, request: OutgoingRequest, now_ms: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_was_told_to_be_done_stays_done(seed: int) -> None:
+def test_persisted_acknowledgements_survive_moves_of_the_state_coordinator(seed: int) -> None:
     dice = random.Random(seed)
     keeper: Any = Keeper(dice)
     outbox = Outbox()
@@ -144,6 +143,6 @@ def test_what_was_told_to_be_done_stays_done(seed: int) -> None:
         kept = keeper.shard.states[KEY]
         known = {at for one in kept.batches for at in range(one.first_offset, one.last_offset + 1)}
         assert all(offset < kept.start_offset or offset in known for offset in leader.done)
-    assert keeper.starts == sorted(keeper.starts)  # it never goes back
+    assert keeper.starts == sorted(keeper.starts)  # the start offset never moves back
     assert leader.done == set(range(leader.next))
     assert leader.next > 100

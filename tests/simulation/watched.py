@@ -1,6 +1,7 @@
-"""Watched: a simulated cluster at work under trouble: who writes and reads, what goes wrong, and what clients are owed.
+"""Watched: a simulated cluster under load and faults: its producers and readers, its faults, and the promises to
+clients.
 
-simulate(seed, ms)        a schedule: so much virtual time of trouble, then calm until everybody has everything
+simulate(seed, ms)        a schedule: so much virtual time with faults, then calm until all replicas are equal
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from tests.simulation.scripts import SCRIPTS, Stage
 from tests.simulation.weather import Weather
 from tests.support.batches import batch
 
-CALM_MS = 12_000  # by then everybody has everything
+CALM_MS = 12_000  # within this time all replicas are equal
 CALM_STEP_MS = 250
-STILL_MS = 750  # what is on its way has arrived by then
+STILL_MS = 750  # within this time all messages in flight have arrived
 STEP_MS = 50
 
 
@@ -45,9 +46,10 @@ class Watched:
         self.invariants = Invariants(self.cluster)
         self.stage = Stage(self.cluster, lambda key: len(self.acknowledged[key]))
         self.acknowledged: dict[TopicPartition, dict[int, bytes]] = {key: {} for key in KEYS}
-        self.seen: dict[object, int] = {}  # (replica's life) → the largest high watermark that a consumer saw there
+        # one process's replica → the largest high watermark that a consumer saw there
+        self.seen: dict[object, int] = {}
         self.produced = 0
-        self.answered: Counter[int] = Counter()  # error code → how many produces ended so
+        self.answered: Counter[int] = Counter()  # error code → number of Produce requests that ended with it
         self.faults: Counter[str] = Counter()
         self.consumed = 0
         self.transactional = [
@@ -64,7 +66,7 @@ class Watched:
     def _acknowledge(self, key: TopicPartition) -> Callable[[int, bytes], None]:
         def note(offset: int, value: bytes) -> None:
             self.answered[ErrorCode.NONE] += 1
-            assert self.acknowledged[key].setdefault(offset, value) == value, "one offset for two records"
+            assert self.acknowledged[key].setdefault(offset, value) == value, "two records have the same offset"
 
         return note
 
@@ -87,7 +89,7 @@ class Watched:
         self.invariants.check(one)
 
     def consume(self) -> None:
-        """Read from any replica, as clients in racks may."""
+        """Read from any replica, as a consumer with a rack may."""
         key = self.random.choice(KEYS)
         alive = [one for one in self.cluster.alive() if one.partition(key) is not None]
         if not alive:
@@ -98,7 +100,7 @@ class Watched:
         offset = self.random.randint(partition.log.log_start_offset, max(partition.log.high_watermark, 0))
         is_committed = self.random.random() < 0.4
         asked: Asked = one.now().fetch([want(partition, offset)], max_wait_ms=0, isolation_level=int(is_committed))
-        self.invariants.check(one)  # a purgatory that was late may have moved something
+        self.invariants.check(one)  # a late timer of the purgatory may have changed something
         answer = asked.only
         if answer.error_code:
             return
@@ -108,14 +110,14 @@ class Watched:
         committed = self.invariants.committed[key]
         for at, epoch, value in values_of(bytes_of(answer)):
             self.consumed += 1
-            assert at < answer.high_watermark, "a consumer saw what is not committed"
-            assert at < len(committed), "a consumer saw what no leader has committed"
+            assert at < answer.high_watermark, "a consumer saw an uncommitted record"
+            assert at < len(committed), "a consumer saw a record that no leader has committed"
             assert committed[at] == (epoch, value), "a committed record changed"
         if is_committed:
             self._check_committed(key, answer)
 
     def _check_committed(self, key: TopicPartition, answer: FetchResponse.PartitionData) -> None:
-        """What a client with read_committed would make of an answer."""
+        """Check a fetch response as a read_committed client would read it."""
         read = committed_values(bytes_of(answer), aborted_in(answer))
         for producer in self.transactional:
             if producer.key == key:
@@ -125,21 +127,21 @@ class Watched:
                 )
 
     def delete_records(self, key: TopicPartition) -> None:
-        """Up to what every producer has long been told of: it may ask again about what comes after."""
+        """Delete records up to an offset that every producer has known for long: a producer may resend later ones."""
         one = leader_of(self.cluster, key)
         if one is None:
             return
         partition = one.partition(key)
         assert partition is not None
         node = one.now()
-        told = min(producer.settled_offset for producer in self.producers if producer.key == key)
-        offset = min(told, partition.log.high_watermark)
+        known = min(producer.acknowledged_offset for producer in self.producers if producer.key == key)
+        offset = min(known, partition.log.high_watermark)
         if offset > 0:
             partition.delete_records(self.random.randint(0, offset), node.now_ms)
             partition.log.delete_old_segments(node.now_ms)
             node.check(key)
 
-    # Trouble
+    # Faults
 
     def disturb(self) -> None:
         cluster, random = self.cluster, self.random
@@ -152,7 +154,7 @@ class Watched:
         elif what == "leave" and len(cluster.alive()) > 2:
             cluster.leave(broker_id)
         elif what == "power":
-            # Worst is one whose progress has just been told.
+            # The worst victim is a broker that has just reported its progress.
             broker_id = random.choice(cluster.joining() or [broker_id])
             if cluster.lose_power(broker_id):
                 cluster.start(broker_id)
@@ -174,20 +176,24 @@ class Watched:
             self.delete_records(key)
 
     def play(self) -> None:
-        """One of the scripts."""
+        """Play one of the scripts."""
         name = self.random.choice(self.weather.scripts)
         self.faults[name] += 1
         self.stage.play(name, self.random.choice(KEYS))
 
-    # What clients are owed
+    # Promises to clients
 
     def check_clients(self) -> None:
-        """All that was acknowledged is committed, and each producer's records are, once and in order."""
+        """Check that all acknowledged records are committed, and each producer's records are committed once and in
+        order.
+        """
         committed = self.invariants.committed
         for key in KEYS:
             for offset, value in self.acknowledged[key].items():
                 assert offset < len(committed[key]), f"acknowledged {key} {offset} is not committed"
-                assert committed[key][offset][1] == value, f"acknowledged {key} {offset} is not what was committed"
+                assert committed[key][offset][1] == value, (
+                    f"acknowledged {key} {offset} differs from the committed record"
+                )
         for producer in self.producers:
             prefix = b"%d:" % producer.host_id
             found = [value for _, value in committed[producer.key] if value.startswith(prefix)]
@@ -195,7 +201,7 @@ class Watched:
             assert producer.number <= len(found) <= producer.number + IN_FLIGHT
 
     def check_readers(self) -> None:
-        """At the end every replica tells who reads committed records the same, and all of it."""
+        """Check at the end that every replica gives read_committed readers the same records, without a gap."""
         for key in KEYS:
             for one in self.cluster.alive():
                 partition = one.partition(key)
@@ -231,13 +237,13 @@ class Watched:
         self.check_clients()
 
     def calm_down(self) -> None:
-        """No more trouble: everybody is started, nothing is lost, nobody writes. In the end all have the same."""
+        """End the faults: start all brokers, lose nothing, write nothing. In the end all replicas must be equal."""
         cluster, network = self.cluster, self.cluster.network
         cluster.calm_down()
         for producer in self.producers:
             producer.is_ending = True
         end_ms = network.now_ms + CALM_MS
-        # What once went wrong in a session with a leader is not mended by chance any more.
+        # This is the last election. After it nothing resets a broken fetch session by chance.
         preferred = self.random.choice(list(cluster.brokers))
         for key in KEYS:
             cluster.controller.move_leader(key, preferred)

@@ -1,7 +1,7 @@
 """Honest clients of every kind, each in a process of its own, which note how long their operations take.
 
 An operation is one round of what the client is for: a delivered record, a record that went through the broker, a
-transaction. Errors are noted and the client goes on, so that one of them does not hide the next.
+transaction. Errors are noted and the client continues, so that one of them does not hide the next.
 """
 
 from __future__ import annotations

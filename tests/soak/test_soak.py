@@ -44,7 +44,7 @@ def test_a_client_that_stopped_is_reported() -> None:
     assert "too few" in problem
 
 
-def test_an_attacker_that_did_nothing_is_reported() -> None:
+def test_an_idle_attacker_is_reported() -> None:
     assert judge(replace(_GOOD, acts={"attacker": 0}), 2.0) == ["the attacker attacker did nothing"]
 
 

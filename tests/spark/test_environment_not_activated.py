@@ -14,21 +14,30 @@ from tailrace.java import JavaMissing, find_java
 from tests.support.filled_topics import numbered, put
 
 COUNT = """
-import sys
-from tailrace.spark.environment import prepare_spark
-
-prepare_spark()
-from pyspark.sql import SparkSession
-
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 reader = spark.read.format("tailrace").option("kafka.bootstrap.servers", sys.argv[1]).option("subscribe", "t")
 print("records:", reader.load().count())
 spark.stop()
 """
+OWN_SESSION = """
+import sys
+import tailrace.spark
+
+spark = tailrace.spark.session(master="local[1]")
+"""
+SESSION_OF_OTHER_CODE = """
+import sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+import tailrace.spark
+
+tailrace.spark.configure(spark)
+"""
 
 
 @pytest.mark.slow
-def test_the_source_is_found_without_activating_the_environment(tmp_path: Path) -> None:
+@pytest.mark.parametrize("opening", [OWN_SESSION, SESSION_OF_OTHER_CODE], ids=["session", "configure"])
+def test_the_source_is_found_without_activating_the_environment(tmp_path: Path, opening: str) -> None:
     try:
         java = find_java("Spark", os.environ)
     except JavaMissing as why:
@@ -46,7 +55,7 @@ def test_the_source_is_found_without_activating_the_environment(tmp_path: Path) 
         broker.create_topic("t")
         put(broker.bootstrap, "t", 0, numbered(20))
         done = subprocess.run(
-            [sys.executable, "-c", COUNT, broker.bootstrap],
+            [sys.executable, "-c", opening + COUNT, broker.bootstrap],
             env=environment,
             cwd=tmp_path,
             capture_output=True,

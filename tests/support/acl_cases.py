@@ -1,9 +1,9 @@
-"""One request or more of every API that is served, each naming things that a client may have rights on and others.
+"""At least one request of every API, each naming resources on which a client may have rights, and others.
 
-    orders, g1, s1, k1, tx1    what a right is given on
-    secret, g2, s2, k2, tx2    what is there beside them
+    orders, g1, s1, k1, tx1    resources on which rights are granted
+    secret, g2, s2, k2, tx2    other resources that exist
 
-They are answered at once, and can be sent again and again: by everyone, to Kafka and to us (`acl_twins.py`).
+The requests are answered at once and can be repeated, by every principal, at Kafka and at Tailrace (`acl_twins.py`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tests.support.api_cases.common import Case, batch
 
 TOPICS, GROUPS, TRANSACTIONS = ("orders", "secret"), ("g1", "g2"), ("tx1", "tx2")
 SHARES, STREAMS = ("s1", "s2"), ("k1", "k2")
-NOW = int(time.time() * 1000)  # younger than what retention takes
+NOW = int(time.time() * 1000)  # recent, so that retention deletes nothing
 OTHER = Acl(AclResource.TOPIC, "x", PatternType.LITERAL, "User:other", "*", Operation.READ, Permission.ALLOW)
 
 
 def make(name: str, **fields: Any) -> Message:
-    """A request from plain values: dicts for the structs in it."""
+    """Make a request from plain values, with dicts for its structs."""
     kind = message_class(f"{name}Request")
     return kind(**_filled(kind, kind.SCHEMA.fields, fields))  # type: ignore[arg-type]
 

@@ -1,11 +1,11 @@
-"""AclTwins: a real Kafka and a broker of ours with the same ACLs, and clients of both by their principals.
+"""AclTwins: an Apache Kafka and a Tailrace broker with the same ACLs, and clients of both for each principal.
 
     with acl_twins(kafka, path) as twins:
         twins.grant(Acl(AclResource.TOPIC, "orders", …))
         twins.of("reader").compare("a topic", lambda side: MetadataRequest(...), is_known)
 
-Who connects without saying who it is is a super user on both sides; the others say so by SASL PLAIN at Kafka, and are
-believed here.
+An unauthenticated client is a super user on both sides. Other clients log in with SASL PLAIN at Kafka; at Tailrace the
+test sets their principal.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from tests.support.secured import jaas
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PASSWORD = "secret"
-VERSION = 3  # of the three APIs
+VERSION = 3  # version of the three ACL APIs
 ANYTHING = AclFilter(1, None, 1, None, None, 1, 1)
 PATIENCE_S = 10
 _TRIES = 100
 
 
 class KafkaUser(KafkaSide):
-    """A client that says who it is."""
+    """A client that authenticates with SASL PLAIN."""
 
     def __init__(self, port: int, user: str) -> None:
         self._user = user
@@ -68,7 +68,7 @@ class KafkaUser(KafkaSide):
 
 
 def secured_properties(broker: KafkaBroker, sasl_port: int, users: Iterable[str]) -> dict[str, str]:
-    """What makes a broker of either kind ask for rights; without a name one is a super user."""
+    """Return the settings with which a broker authorizes requests; unauthenticated clients are super users."""
     return {
         "listeners": f"PLAINTEXT://127.0.0.1:{broker.port},SASL_PLAINTEXT://127.0.0.1:{sasl_port},"
         f"CONTROLLER://127.0.0.1:{broker.controller_port}",
@@ -91,7 +91,7 @@ class AclTwins:
         self._users: dict[str, ApiTwins] = {}
 
     def of(self, user: str) -> ApiTwins:
-        """The two sides as a user sees them."""
+        """Return the two sides as a user sees them."""
         twins = self._users.get(user)
         if twins is None:
             ours = OurSide(self.ours, principal=f"User:{user}", listener="SASL_PLAINTEXT")
@@ -105,22 +105,22 @@ class AclTwins:
         for side in (self.admin.kafka, self.admin.ours):
             answer = side.ask(request, VERSION)
             assert [one.error_code for one in answer.results] == [0] * len(acls), answer
-        self.settle()
+        self.wait_for_kafka()
 
     def revoke_all(self) -> None:
         for side in (self.admin.kafka, self.admin.ours):
             answer = side.ask(DeleteAclsRequest(filters=[deletion(ANYTHING)]), VERSION)
             assert [one.error_code for one in answer.filter_results] == [0]
-        self.settle()
+        self.wait_for_kafka()
 
-    def settle(self) -> None:
-        """Until Kafka's broker knows what its controller does."""
+    def wait_for_kafka(self) -> None:
+        """Wait until Kafka's broker knows the ACLs that its controller has."""
         wanted = told_acls(self.admin.ours)
         for _ in range(_TRIES):
             if told_acls(self.admin.kafka) == wanted:
                 return
             time.sleep(0.02)
-        raise AssertionError("Kafka has other ACLs")
+        raise AssertionError("Kafka has different ACLs")
 
     def close(self) -> None:
         for twins in (self.admin, *self._users.values()):
@@ -194,7 +194,7 @@ def acl_twins(
             next_int=lambda limit: next(ids) % limit,
         )
         twins = AclTwins(broker, sasl_port, ours)
-        for _ in range(_TRIES):  # the first block of ids takes Kafka a while
+        for _ in range(_TRIES):  # Kafka needs a while for its first block of producer ids
             if twins.admin.kafka.ask(InitProducerIdRequest(transactional_id=None), 4).error_code == 0:
                 break
             time.sleep(0.1)

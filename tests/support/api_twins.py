@@ -1,10 +1,10 @@
-"""ApiTwins: the same request to a real Kafka and to our broker, and the two answers in a form that can be compared.
+"""ApiTwins: the same request to Apache Kafka and to Tailrace, and both responses in a comparable form.
 
-    twins.compare("unknown topic", lambda side: MetadataRequest(...), is_known) → what differs and is not known
+    twins.compare("unknown topic", lambda side: MetadataRequest(...), is_known) → unexpected differences
 
-What must differ is mapped: topic ids become names, a cluster's id, ports and directories become words. Texts of errors
-are ours to choose, so only whether there is one counts. Lists of structs are compared in order of their text, except
-where the order is part of the answer. A connection that is closed without an answer is an answer too.
+Values that must differ are mapped: topic ids become names; cluster ids, ports and directories become words. The text of
+an error message may differ, but not whether there is one. Lists of structs are compared in sorted order, except where
+the order is part of the response. A connection that is closed without a response counts as a response.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _NO_ID = uuid_text(bytes(16))
 CLOSED = {"closed": True}
 SILENT = {"silent": True}
 _ORDERED = "DescribeTopicPartitions"
-_LAGGING = ("Describe", "List", "Metadata", "ApiVersions")  # a broker learns of a change a little later than we do
+# Kafka's broker learns a change a little later than Tailrace does
+_LAGGING = ("Describe", "List", "Metadata", "ApiVersions")
 _TRIES = 30
 _MESSAGES = frozenset({"errorMessage", "batchIndexErrorMessage"})
 _TIMES = frozenset({"lastFetchTimestamp", "lastCaughtUpTimestamp", "logAppendTimeMs", "totalBytes", "usableBytes"})
@@ -74,7 +75,7 @@ class _Common:
         return response_class(key).decode(answer, version, read_response_header(key, version, answer)[1])
 
     def learn(self) -> None:
-        """Note the ids of topics, and what else is different by nature."""
+        """Note the ids of topics, and other values that must differ."""
         answer = self.ask(MetadataRequest(topics=None), 12)
         self.topic_ids = {topic.name: topic.topic_id for topic in answer.topics}
         self.words[answer.cluster_id] = "(cluster)"
@@ -87,10 +88,10 @@ class KafkaSide(_Common):
         self._connection: socket.socket | None = None
         answer = self.ask(ApiVersionsRequest(client_software_name="twin", client_software_version="1"), 3)
         self.versions = {one.api_key: range(one.min_version, one.max_version + 1) for one in answer.api_keys}
-        self.versions[0] = range(3, 14)  # told from 0 for the sake of an old client, but not served
+        self.versions[0] = range(3, 14)  # listed from 0 for the sake of an old client, but not served
 
     def send(self, api_key: int, version: int, body: bytes) -> bytes | None:
-        """The answer; None if the connection was closed; nothing if none is due."""
+        """Return the response, None if the connection was closed, or empty bytes if no response is due."""
         header = write_request_header(RequestHeader(api_key, version, 1, "twin"))
         if self._connection is None:
             self._connection = self._connect()
@@ -108,7 +109,7 @@ class KafkaSide(_Common):
         return socket.create_connection(("127.0.0.1", self._port), timeout=30)
 
     def _after_acks_0(self) -> bytes | None:
-        """Whether the connection still answers."""
+        """Check if the connection still responds."""
         header = write_request_header(RequestHeader(18, 0, 2, "twin"))
         assert self._connection is not None
         self._connection.sendall(struct.pack(">i", len(header)) + header)
@@ -133,12 +134,12 @@ class KafkaSide(_Common):
 
 
 class OurSide(_Common):
-    """Without a socket; a delayed answer comes by moving the clock."""
+    """Tailrace without a socket; a delayed response is obtained by moving the clock."""
 
     _ids = count(1)
 
     def __init__(self, broker: Broker, **who: str) -> None:
-        """`who`: what its context says of the client."""
+        """`who`: the fields of the client's context."""
         super().__init__()
         self._broker = broker
         self._who = who
@@ -157,7 +158,7 @@ class OurSide(_Common):
         replies = self._broker.take_replies()
         while not replies:
             deadline = self._broker.next_deadline_ms()
-            assert deadline is not None, "the request waits for nothing"
+            assert deadline is not None, "the request does not wait, but has no response"
             self._ahead_ms += max(deadline - self._now(), 0) + 1
             self._broker.tick(self._now())
             replies = self._broker.take_replies()
@@ -182,15 +183,15 @@ class ApiTwins:
         self.kafka = kafka
         self.ours = ours
         self.compared = 0
-        self.patience = _TRIES  # how often a lagging answer is asked for again, in all
+        self.patience = _TRIES  # number of repeated requests for lagging responses, in total
 
     def versions(self, api_key: int) -> list[int]:
-        """The versions that both serve."""
+        """Return the versions that both serve."""
         row = API_TABLE[api_key]
         return [one for one in self.kafka.versions[api_key] if row.min_version <= one <= row.max_version]
 
     def learn(self) -> None:
-        """After topics came or went: wait until Kafka's broker knows, and note the ids."""
+        """After topics were created or deleted: wait until Kafka's broker knows, and note the ids."""
         self.ours.learn()
         for _ in range(_TRIES):
             self.kafka.learn()
@@ -202,8 +203,9 @@ class ApiTwins:
     def compare(
         self, case: str, make: Make, is_known: Callable[[Difference], bool], versions: Sequence[int] | None = None
     ) -> list[Difference]:
-        """Send what `make` makes for each side, in every version that can carry it, or in some; what differs and is
-        not known."""
+        """Send the request of `make` to each side, in all versions or in the given ones. Return unexpected
+        differences.
+        """
         found: list[Difference] = []
         sample = make(self.kafka)
         name = sample.SCHEMA.name.removesuffix("Request")
@@ -242,7 +244,7 @@ class ApiTwins:
 
 
 class Mapping:
-    """What must differ, replaced by words."""
+    """Replaces values that must differ by words."""
 
     def __init__(self, words: dict[str, str], api_name: str) -> None:
         self._words = words
@@ -273,7 +275,7 @@ class Mapping:
         if name == "producerId" and self._api == "InitProducerId":
             return "(an id)" if value >= 0 else value
         if name == "apiKeys":
-            # We serve fewer APIs so far, and older versions of most.
+            # Tailrace serves fewer APIs, and older versions of most.
             return {one["apiKey"]: one["maxVersion"] for one in value if one["apiKey"] in API_TABLE}
         return self.plain(value)
 

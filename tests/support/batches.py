@@ -24,7 +24,7 @@ def batch(
     base_offset: int = 0,
     leader_epoch: int = -1,
 ) -> bytearray:
-    """One v2 batch of these values; the same timestamp for all, or one each."""
+    """Return one v2 batch of these values, with one timestamp for all or one for each."""
     builder = BatchBuilder(
         base_offset=base_offset,
         codec=codec,
@@ -44,7 +44,7 @@ def batch(
 def end_marker(
     producer_id: int, *, commit: bool, producer_epoch: int = 0, timestamp: int = 1_000, coordinator_epoch: int = 0
 ) -> bytearray:
-    """The control batch that ends a producer's transaction."""
+    """Return the control batch that ends a producer's transaction."""
     kind = ControlType.COMMIT if commit else ControlType.ABORT
     return bytearray(
         build_end_marker(
@@ -57,7 +57,7 @@ def end_marker(
 
 
 class StoredBatch(NamedTuple):
-    """A batch as it lies in a log."""
+    """A batch as stored in a log."""
 
     base_offset: int
     next_offset: int
@@ -65,7 +65,7 @@ class StoredBatch(NamedTuple):
 
 
 def stored_batches(log: PartitionLog) -> Iterator[StoredBatch]:
-    """Every batch in the log's segments, whether or not it lies before the log start."""
+    """Yield every batch in the log's segments, also those before the log start."""
     for segment in log.segments:
         for header, view in segment.batches():
             yield StoredBatch(header.base_offset, header.next_offset, bytes(view))

@@ -1,4 +1,6 @@
-"""What tests fetch or build once and keep: in a cache directory, made by one process, seen whole or not at all."""
+"""Cache for things that tests download or build once. One process makes an entry; other processes see it complete or
+not at all.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ FETCH_TIMEOUT_S = 600
 
 
 class Unavailable(Exception):
-    """Something that a test needs cannot be had here; says what, in one sentence."""
+    """A tool or package that a test needs is missing here; the message names it."""
 
 
 def make_once(target: Path, make: Callable[[Path], None], *, directory: bool = True) -> Path:
-    """Let `make` build target beside its place and move it there, in one process at a time."""
+    """Let `make` build the target in a temporary place and move it, in one process at a time."""
     if target.exists():
         return target
     cache = target.parent
@@ -38,7 +40,9 @@ def make_once(target: Path, make: Callable[[Path], None], *, directory: bool = T
 
 
 def run_to_fetch(what: str, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command that fetches or builds something; Unavailable where it is missing, fails or takes too long."""
+    """Run a command that downloads or builds something. Raise Unavailable if the command is missing, fails or times
+    out.
+    """
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, cwd=cwd)
     except FileNotFoundError:
@@ -51,7 +55,7 @@ def run_to_fetch(what: str, *command: str, cwd: Path | None = None) -> subproces
 
 
 def first_complaint(done: subprocess.CompletedProcess[str]) -> str:
-    """The line that names the cause: Maven's last ones only say where to read about it."""
+    """Return the line that names the cause. Maven's last lines only say where to read about it."""
     text = (done.stdout + done.stderr).strip().splitlines()
     return next((line for line in text if "ERR" in line.upper()), text[-1] if text else "it said nothing")
 

@@ -1,10 +1,10 @@
-"""Two clusters of three brokers, one all of Apache Kafka and one with brokers of ours, to run Kafka's tools at.
+"""Two clusters of three brokers, one all Apache Kafka and one with Tailrace brokers, to run Kafka's tools against.
 
     with cluster_twins(kafka, oracle, directory) as twins:
         twins.same("org.apache.kafka.tools.TopicCommand", "--list")
 
-What must differ (ids, ports, directories) is replaced by words. A cluster hears of a change a moment after it was made,
-so a tool that only asks is run until both clusters say the same, for a while.
+Values that must differ (ids, ports, directories) are replaced by words. The brokers of a cluster learn a change a
+moment later, so a read-only tool is run until both clusters give the same output, for a limited time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ID = re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])")
 
 
 def lines(text: str) -> list[str]:
-    """Those that say something."""
+    """Return the lines that are not empty."""
     return [line for line in text.splitlines() if line.strip()]
 
 
@@ -46,7 +46,7 @@ class Printed(NamedTuple):
 
 
 class Cluster:
-    """A cluster's brokers by id, each with start, stop, port and data."""
+    """The brokers of a cluster by id, each with start, stop, port and data."""
 
     def __init__(self, name: str, controllers: KafkaControllers, brokers: Mapping[int, Any]) -> None:
         self.name = name
@@ -62,7 +62,7 @@ class Cluster:
         return ",".join(broker.bootstrap for broker in self.running)
 
     def plain(self, text: str) -> str:
-        """Without ports, folders and ids."""
+        """Return the text without ports, folders and ids."""
         for number, broker in self.brokers.items():
             text = text.replace(str(broker.data), f"DATA{number}").replace(str(broker.port), f"PORT{number}")
         for node in self.controllers.nodes:
@@ -82,13 +82,13 @@ class ClusterTwins:
 
     def run(self, cluster: Cluster, tool: str, *arguments: str) -> Printed:
         server = ["--bootstrap-server", cluster.bootstrap]
-        where = 1 if tool.endswith("ClusterTool") else 0  # behind its verb
+        where = 1 if tool.endswith("ClusterTool") else 0  # after its verb
         line = [*arguments[:where], *server, *arguments[where:]]
         status, text = self.oracle.call("tool", **{"class": tool, "arguments": line})
         return Printed(int(status), cluster.plain(str(text)))
 
     def same(self, tool: str, *arguments: str, view: Callable[[str], Any] = lines) -> Any:
-        """Ask both with a tool until they agree; what both of them say, or what `view` makes of it."""
+        """Run a read-only tool at both until they agree. Return the common output, or `view` of it."""
         deadline = time.monotonic() + AGREE_WITHIN_S
         while True:
             ours, kafka = (self.run(cluster, tool, *arguments) for cluster in self.both)
@@ -99,7 +99,7 @@ class ClusterTwins:
             time.sleep(0.2)
 
     def becomes(self, expected: Any, tool: str, *arguments: str, view: Callable[[str], Any] = lines) -> None:
-        """Ask both until they say what is expected."""
+        """Run a read-only tool at both until the output is as expected."""
         deadline = time.monotonic() + AGREE_WITHIN_S
         for cluster in self.both:
             while (found := view(self.run(cluster, tool, *arguments).text)) != expected:
@@ -107,7 +107,7 @@ class ClusterTwins:
                 time.sleep(0.2)
 
     def both_do(self, tool: str, *arguments: str, view: Callable[[str], Any] = lines) -> Any:
-        """Change something at both with a tool, once; both say the same about it."""
+        """Run a tool that changes something, once at each cluster. Both must print the same."""
         ours, kafka = (self.run(cluster, tool, *arguments) for cluster in self.both)
         assert (ours.status, view(ours.text)) == (kafka.status, view(kafka.text))
         return view(ours.text)

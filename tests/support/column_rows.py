@@ -1,4 +1,4 @@
-"""Columns back to rows, without Arrow: what tests of `records/columnar/columns.py` compare."""
+"""Converts columns back to rows, without Arrow, for tests of `records/columnar/columns.py`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FLAGS = (
 
 
 def rows(module: Any, columns: Any) -> list[dict[str, Any]]:
-    """The rows that a RecordColumns of a module (compiled or interpreted) holds now."""
+    """Return the rows that a RecordColumns of a module (compiled or interpreted) holds now."""
     found: dict[str, list[Any]] = {}
     for name in FLAGS:
         bit = getattr(module, name)

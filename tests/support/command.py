@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,10 +41,23 @@ class Ran(NamedTuple):
 
 def tailrace(*arguments: object) -> Ran:
     """Run `tailrace ARGUMENTS`."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\n"), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), _unchanged_logging():
         status = main([str(argument) for argument in arguments])
-    return Ran(status, out.getvalue(), err.getvalue())
+    out.seek(0)
+    return Ran(status, out.read(), err.getvalue())
+
+
+@contextmanager
+def _unchanged_logging() -> Iterator[None]:
+    """Restore the root logger afterwards: `serve` logs to the standard error that a later test does not have."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 def write_directory(path: Path, *kinds: str, clean: bool = True) -> Path:

@@ -1,4 +1,4 @@
-"""librdkafka in a few lines: topics, records in order, records back. For any broker."""
+"""Short helpers around librdkafka, for any broker: create topics, write records in order, read them back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, config: Mapping
 
 
 def produce(bootstrap: str, topic: str, partition: int, values: Iterable[bytes], **settings: Any) -> list[int]:
-    """Send values with an idempotent producer; their offsets."""
+    """Send values with an idempotent producer, and return their offsets."""
     offsets: list[int] = []
     problems: list[Any] = []
 
@@ -42,7 +42,7 @@ def produce(bootstrap: str, topic: str, partition: int, values: Iterable[bytes],
 
 
 def watermarks(bootstrap: str, topic: str, partition: int) -> tuple[int, int]:
-    """Where a partition starts and ends for consumers, as its leader tells it."""
+    """Return the first and the end offset of a partition for consumers, as its leader reports them."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none"})
     try:
         return _watermarks(consumer, TopicPartition(topic, partition), time.monotonic() + TIMEOUT_S)
@@ -51,7 +51,7 @@ def watermarks(bootstrap: str, topic: str, partition: int) -> tuple[int, int]:
 
 
 def _watermarks(consumer: Consumer, place: TopicPartition, deadline: float) -> tuple[int, int]:
-    """A broker that has just started may not lead it yet, and one may hear later than others that it leads."""
+    """Retry until a leader responds: a broker that has just started may not know yet that it leads."""
     while True:
         try:
             low, high = consumer.get_watermark_offsets(place, TIMEOUT_S)
@@ -63,7 +63,7 @@ def _watermarks(consumer: Consumer, place: TopicPartition, deadline: float) -> t
 
 
 def consume(bootstrap: str, topic: str, partition: int, start: int = 0) -> list[Got]:
-    """Everything from an offset up to the end, as it was when we asked."""
+    """Return all records from an offset up to the end at the time of the call."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False})
     try:
         place = TopicPartition(topic, partition, start)

@@ -1,7 +1,7 @@
-"""ConsumerPlay: members of a consumer group that join, hand over, commit, leave and misbehave, drawn by a seed, at both
-twins.
+"""ConsumerPlay: random members of a consumer group at both twins. They join, hand over partitions, commit, leave and
+misbehave.
 
-Shares are those of the range assignor: it has an order of its own, where the other has that of a Java hash map.
+The group uses the range assignor. Its order is defined; that of the uniform assignor is that of a Java hash map.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ConsumerPlay:
                     name = topic["topicId"].removeprefix("(id of ").removesuffix(")")
                     for owned, ids in zip(member.owned, self.topic_ids, strict=True):
                         owned[ids[name]] = topic["partitions"]
-        elif code in (25, 110, 69, 82):  # unknown, fenced, group gone, instance fenced
+        elif code in (25, 110, 69, 82):  # unknown member, fenced epoch, group gone, instance fenced
             member.epoch = 0
             member.owned = ({}, {})
 
@@ -100,7 +100,7 @@ class ConsumerPlay:
         if member.epoch == 0:
             if self.random.random() < 0.5:
                 member.lives += 1
-            # Never nothing: Kafka counts a member without topics among the readers of everybody else's.
+            # Never without topics: Kafka counts a member without topics as a subscriber of all other members' topics.
             member.topics = self.random.choice([["orders"], ["orders", "payments"], ["payments"]])
         self._beat(member, full=True)
 
@@ -190,7 +190,7 @@ class ConsumerPlay:
         )
         self.step(member.name, lambda _: OffsetFetchRequest(groups=[group]), 9)
 
-    # What is told
+    # Describe and list requests
 
     def describe(self, member: Member) -> None:
         asked = [self.group, "no-such-group"]

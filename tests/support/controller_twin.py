@@ -1,8 +1,8 @@
-"""The same requests to Apache Kafka and to our controller, and their answers in one form.
+"""The same requests to Apache Kafka and to our controller, and their responses in one form.
 
-`LocalNode` is our controller with everything around it that a broker would bring: a formatted directory, ids that count
-up, a clock that stands still. `raw_request` asks a running Kafka with one of our messages. `plain` makes an answer
-comparable: throttle times gone, topic ids replaced by names, messages told as given or not, lists in a fixed order.
+`LocalNode` is our controller with everything that a broker adds: a formatted directory, ids that count up, a clock that
+stands still. `raw_request` sends one of our messages to a running Kafka. `plain` makes a response comparable: no
+throttle times, names for topic ids, the presence instead of the text of messages, lists in a fixed order.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def counted_ids(start: int = 1000) -> Callable[[], bytes]:
 
 
 class LocalNode:
-    """One node of ours: its config, its metadata log and its controller."""
+    """One Tailrace node: its config, its metadata log and its controller."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class LocalNode:
         return self.controller.image
 
     def ask(self, request: Message, version: int) -> Message:
-        """The answer to a request, made as a handler would make it."""
+        """Return the response to a request, as a handler makes it."""
         controller: Any = self.controller
         method = getattr(controller, _METHODS[request.SCHEMA.name])
         arguments: list[Any] = [request]
@@ -119,7 +119,7 @@ class LocalNode:
         return response_class(key).decode(response.encode(version), version)
 
     def stop(self) -> int:
-        """A clean stop; the epoch that the next start has to be told."""
+        """Stop cleanly, and return the epoch that the next start needs."""
         epoch = self.controller.stop_broker(self.now_ms)
         self.controller.close(self.now_ms)
         return epoch
@@ -142,7 +142,7 @@ _METHODS = {
 
 
 def raw_request(port: int, request: Message, version: int) -> Message:
-    """Ask a broker on the loopback interface."""
+    """Send a request to a broker on the loopback interface, and return the response."""
     key = request.SCHEMA.api_key
     assert key is not None
     data = write_request_header(RequestHeader(key, version, 1, "twin")) + request.encode(version)
@@ -165,7 +165,9 @@ def _receive(connection: socket.socket, size: int) -> bytes:
 
 
 def plain(response: Message, version: int, names: Mapping[str, str]) -> Any:
-    """An answer without what two brokers may differ in. `names` has topics by the text of their id."""
+    """Return a response without the values in which two brokers may differ. `names`: topic names by the text of their
+    id.
+    """
     return _plain(to_dict(response, version), names)
 
 

@@ -1,13 +1,13 @@
-"""Every state that a crash could leave, rebuilt from a recorded trace (the model: docs/decisions/0006-crash-states.md).
+"""Every state that a crash could leave, rebuilt from a recorded trace.
 
-At a crash point some operations are not yet covered by a sync: the *pending* ones. Each meets a fate of its own:
+At a crash point some operations are not yet covered by a sync: the *pending* ones. Each of them has one of these fates:
 
     kept      it reached the disk
     dropped   it did not
     torn      (a write) part of it did: a prefix; all but one sector; only its length, over zeros or over garbage
 
-Fates are free of each other: a later write may be kept and an earlier one dropped, and a name may be kept though an
-earlier change of the same folder is not. Only a single create, remove or rename is all or nothing.
+Fates are independent. A later write may be kept and an earlier one dropped. A name may be kept although an earlier
+change of the same folder is not. Only a single create, remove or rename is all or nothing.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from tests.support.recording_files import (
     Write,
 )
 
-# Far below a disk's 512 bytes, so that small batches span several.
+# Far below a disk's 512 bytes, so that small batches span several sectors.
 SECTOR = 64
-_EXHAUSTIVE_LIMIT = 6  # pending operations, of which then all subsets are tried
+_EXHAUSTIVE_LIMIT = 6  # up to so many pending operations, all subsets are tried
 
 
 class Fate(NamedTuple):
-    """What became of a pending operation: the bytes of a write that were kept, and what is under the others."""
+    """The fate of a pending operation: which bytes of a write were kept, and what is in place of the others."""
 
     kind: str
     start: int = 0
@@ -54,7 +54,7 @@ DROPPED = Fate("dropped")
 
 
 class CrashState(NamedTuple):
-    """The files and their bytes after a crash, and how it came to this."""
+    """The files and their bytes after a crash, and the fates that led to them."""
 
     point: int
     fates: dict[int, Fate]
@@ -70,7 +70,7 @@ class CrashPoint:
         self.pending = pending
 
     def state(self, fates: Mapping[int, Fate]) -> CrashState:
-        """The state in which each pending operation (by its place in the trace) met its fate; kept if not named."""
+        """Return the state for the given fates. Pending operations without a fate, by index in the trace, are kept."""
         contents = dict(self._durable.contents)
         folders = {number: dict(names) for number, names in self._durable.folders.items()}
         for index, operation in self.pending:
@@ -85,7 +85,7 @@ class CrashPoint:
         return CrashState(self.index, dict(fates), tree)
 
     def states(self, rng: Random, *, effort: int = 1) -> Iterator[CrashState]:
-        """The states worth trying: all of them where few operations are pending, else a systematic choice."""
+        """Yield the states to try: all of them if few operations are pending, else a systematic choice."""
         indexes = [index for index, _ in self.pending]
         if len(indexes) <= _EXHAUSTIVE_LIMIT + effort - 1:
             for kept in product((KEPT, DROPPED), repeat=len(indexes)):
@@ -103,11 +103,13 @@ class CrashPoint:
             yield self.state({i: self._random_fate(rng, operation, odds) for i, operation in self.pending})
 
     def _has_turn(self, index: int, effort: int) -> bool:
-        """Whether an operation is looked at by itself: recent ones at every crash point, older ones at every third."""
+        """Return True if an operation is tried alone: recent ones at every crash point, older ones at every third."""
         return effort > 1 or index > self.index - 4 or index % 3 == self.index % 3
 
     def _torn_states(self, rng: Random, effort: int) -> Iterator[CrashState]:
-        """Each pending write torn: the newest in every way, older ones in a few, with the rest kept and dropped."""
+        """Yield states with a torn write: the newest write torn in every way, older ones in a few, with the rest kept
+        or dropped.
+        """
         for index, operation in self.pending:
             if not isinstance(operation, Write) or not self._has_turn(index, effort):
                 continue
@@ -129,7 +131,7 @@ class CrashPoint:
 
 
 def crash_points(files: RecordingFiles, *, first: int = 0) -> Iterator[CrashPoint]:
-    """A crash before the first operation from `first` on, after it, after the next, … after the last."""
+    """Yield a crash before the first operation from `first` on, after it, after the next, … after the last."""
     image = files.base
     durable = Image(image.root, dict(image.contents), {n: dict(names) for n, names in image.folders.items()})
     for operation in files.trace:
@@ -160,7 +162,7 @@ def _is_covered(operation: Operation, sync: Sync | SyncFolder) -> bool:
 
 
 def torn_fates(write: Write, *, every_byte: bool = False) -> list[Fate]:
-    """The ways in which a write can be torn."""
+    """Return the ways in which a write can be torn."""
     size = len(write.data)
     cuts = range(1, size) if every_byte else sorted({1, 11, 12, 60, 61, size // 2, size - 1} & set(range(1, size)))
     fates = [Fate("prefix", 0, cut) for cut in cuts]
@@ -174,7 +176,7 @@ def torn_fates(write: Write, *, every_byte: bool = False) -> list[Fate]:
         chosen = sectors if every_byte else {sectors[0], sectors[len(sectors) // 2], sectors[-1]}
         for start, end in sorted(chosen):
             fates.append(Fate("hole", start, end))
-            # Only a sector that was never written may hold anything; one that the file had before does not change.
+            # Only a sector that was never written may hold garbage; a sector that the file already had does not change.
             if (write.position + start) % SECTOR == 0:
                 fates.append(Fate("junk", start, end))
     return fates
@@ -193,7 +195,7 @@ def apply_data(content: bytes, operation: DataOperation, fate: Fate = KEPT) -> b
         if fate.kind in ("garbage", "junk"):
             under = bytes((137 * n + 41) & 0xFF for n in range(start, end))
         else:
-            # A sector that was not written has what it had before; zeros where the file did not reach.
+            # A sector that was not written keeps its old bytes, or zeros past the old end of the file.
             under = content[position + start : position + end].ljust(end - start, b"\0")
         data = data[:start] + under + data[end:]
     write_bytes(result, position, data)
@@ -207,7 +209,7 @@ def apply_name(folders: dict[int, dict[str, int]], operation: NameOperation) -> 
     elif isinstance(operation, Unlink):
         names.pop(operation.name, None)
     else:
-        # The name it had may never have got to the disk; the new one stands for the same file all the same.
+        # Its old name may never have reached the disk; the new name refers to the same file all the same.
         if names.get(operation.source) == operation.node:
             del names[operation.source]
         names[operation.target] = operation.node
@@ -224,7 +226,7 @@ def _flatten(image: Image, folder: int, prefix: str) -> Iterator[tuple[str, byte
 
 
 def describe(state: CrashState, files: RecordingFiles) -> str:
-    """How a state came about, for a failing test."""
+    """Describe how a state came about, for a failing test."""
     lines = [f"crash after {state.point} of {len(files.trace)} operations; the last ones:"]
     start = max(state.point - 12, 0)
     lines += [

@@ -1,4 +1,4 @@
-"""Data directories with damage: of Kafka's and of ours, each file hurt in one of a few ways that a seed chooses."""
+"""Damaged data directories, of Kafka and of Tailrace. A seed chooses the damage of each file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.golden import golden, golden_names
 
 
 def all_logs(target: Path) -> Path:
-    """One directory with every golden partition, and with what our own log writes."""
+    """Create one directory with every golden partition and with partitions that our own log wrote."""
     write_directory(target, clean=False)
     for name in golden_names("partition"):
         folder = golden(name).unpack(target / ".unpacked" / name)
@@ -26,7 +26,7 @@ def all_logs(target: Path) -> Path:
 
 
 def damage(directory: Path, seed: int, *, share: float = 0.3) -> None:
-    """Flip bits, cut, empty, double or remove some of the files."""
+    """Flip bits in some of the files, or truncate, empty, double or remove them."""
     dice = random.Random(seed)
     for path in sorted(directory.glob("*-*/*")):
         if path.is_dir() or dice.random() > share:

@@ -10,7 +10,7 @@ A page is Markdown. Its fenced blocks are examples; the word after the fence say
 
 All examples of a page share one new directory and run in the order of the page. HTML comments direct them:
 
-    <!-- setup            shell commands that the reader does not see: what a page presupposes
+    <!-- setup            shell commands that the reader does not see: the state that a page expects
     tailrace serve …
     -->
     <!-- background -->   the last command of the next block keeps running; the next step waits for its output
@@ -65,7 +65,7 @@ class Example:
 
     @property
     def commands(self) -> list[tuple[str, list[str]]]:
-        """The commands of a shell example, each with the output that the page shows."""
+        """Return the commands of a shell example, each with the output that the page shows."""
         if self.language != "console":
             return [(self.text, [])]
         commands: list[tuple[str, list[str]]] = []
@@ -151,7 +151,7 @@ def _example(match: re.Match[str], place: str, page_needs: frozenset[str], direc
     if language in ("text", "hex"):
         file_name = ""
     if language not in RUN | SHOWN:
-        raise PageError(f"{place}: a block has to say its language: one of {', '.join(sorted(RUN | SHOWN))}")
+        raise PageError(f"{place}: a block needs a language: one of {', '.join(sorted(RUN | SHOWN))}")
     indent = len(match["indent"])
     return Example(
         place,

@@ -1,7 +1,8 @@
 """Run the examples of a documentation page as a reader would: `python -m tests.support.doc_runner PAGE [--all]`.
 
-The page gets a directory and, where the system allows it, a network of its own: port 9092 is free in each, and nothing
-reaches further than the loopback interface. Without `--all`, examples that need Spark, Kafka or much time are left out.
+Each page gets its own directory and, where the system allows it, its own network namespace. There port 9092 is free,
+and nothing reaches further than the loopback interface. Without `--all`, examples that need Spark, Kafka or much time
+are left out.
 `tests/support/doc_page.py` has the rules for pages.
 """
 
@@ -153,7 +154,9 @@ def _text(output: Path) -> str:
 
 
 def _environment(directory: Path, needs: frozenset[str]) -> dict[str, str]:
-    """The environment of an activated virtual environment, with Kafka's tools on the PATH if the page needs them."""
+    """Return the environment of an activated virtual environment, with Kafka's tools on the PATH if the page needs
+    them.
+    """
     path = [str(Path(sys.executable).parent), os.environ["PATH"]]
     if "kafka" in needs:
         path.insert(0, str(_kafka_tools(directory / "bin")))
@@ -193,7 +196,7 @@ def _alone() -> Iterator[None]:
 
 
 def run_page(path: Path, *, is_all: bool = False, is_verbose: bool = False) -> int:
-    """Run a page's examples and return how many ran. The caller's network is left alone."""
+    """Run a page's examples and return how many ran. The caller stays in its own network."""
     page = read_page(path)
     ran = 0
     with tempfile.TemporaryDirectory(prefix="tailrace-docs-", ignore_cleanup_errors=True) as directory:
@@ -222,7 +225,7 @@ def run_apart(page: Page, *options: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("page", type=Path)
-    parser.add_argument("--all", action="store_true", help="also what needs Spark, Kafka or much time")
+    parser.add_argument("--all", action="store_true", help="include examples that need Spark, Kafka or much time")
     options = parser.parse_args()
     with contextlib.nullcontext() if enter_own_network() else _alone():
         try:

@@ -116,13 +116,15 @@ class FaultyFiles:
         self.heal()
 
     def heal(self) -> None:
-        """Nothing fails from now on."""
+        """Stop all failures."""
         self._faults: list[_Fault] = []
         self.free_bytes: int | None = None
         self.max_open: int | None = None
 
     def fail(self, operation: str, code: int, *, path: str = "", skip: int = 0, times: int | None = None) -> None:
-        """Let an operation fail where the path contains `path`: after `skip` good ones, `times` times or for good."""
+        """Make an operation fail where the path contains `path`: after `skip` successes, `times` times or
+        from then on.
+        """
         self._faults.append(_Fault(operation, code, path, skip, times))
 
     def strike(self, operation: str, path: str) -> None:
@@ -137,7 +139,7 @@ class FaultyFiles:
         self.open_count += 1
 
     def take_space(self, growth: int, wanted: int) -> int:
-        """How many of the wanted bytes fit, of which `growth` are new ones."""
+        """Return how many of the wanted bytes fit, of which `growth` are new."""
         if self.free_bytes is None or growth <= 0:
             return wanted
         missing = max(growth - self.free_bytes, 0)

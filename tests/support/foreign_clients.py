@@ -4,13 +4,13 @@
     librdkafka("1.0.0")             a librdkafka of any age, driven through ctypes
     go_program("franz")             a program of `clients/go`, compiled
     rust_program("rskafka")         a program of `clients/rust`, compiled
-    node_modules()                  what `clients/node/package.json` names
+    node_modules()                  the packages of `clients/node/package.json`
     python_packages("kafka-python==1.4.7")
     kafka_jars("kafka_2.11", "0.10.2.2")
     maven_jars(pom)
 
-Where one cannot be had, `Unavailable` says why in one sentence. A failure is remembered for the process: tests ask
-often, and finding that there is no network takes its time.
+If a client is not available, `Unavailable` gives the reason. A failure is cached for the process, because tests ask
+often and a network timeout takes long.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 def remembered(get: Callable[P, T]) -> Callable[P, T]:
-    """As functools.cache, for a failure too."""
+    """Like functools.cache, but also caches a failure."""
 
     @functools.cache
     def once(*args: P.args, **kwargs: P.kwargs) -> T | Unavailable:
@@ -62,13 +62,13 @@ def remembered(get: Callable[P, T]) -> Callable[P, T]:
 
 @dataclass(frozen=True)
 class Program:
-    """A command that can be run, and what it needs in its environment."""
+    """A command that can be run, and the environment that it needs."""
 
     command: tuple[str, ...]
     environment: tuple[tuple[str, str], ...] = ()
 
     def __call__(self, *arguments: str, stdin: str = "", timeout_s: float = RUN_TIMEOUT_S) -> str:
-        """Run it; what it wrote to standard output."""
+        """Run the command, and return its standard output."""
         done = self.run(*arguments, stdin=stdin, timeout_s=timeout_s)
         assert done.returncode == 0, f"{self.command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -108,7 +108,7 @@ def _fetch_kcat(directory: Path) -> None:
 
 @remembered
 def librdkafka(version: str) -> Program:
-    """`clients/python/rdkafka.py` with the shared library of a release, which its Python binding brought along."""
+    """Return `clients/python/rdkafka.py` with the shared library of a release, from its Python binding."""
 
     def fetch(directory: Path) -> None:
         platforms = ("manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64")
@@ -132,14 +132,14 @@ def librdkafka(version: str) -> Program:
 
 @remembered
 def python_packages(*requirements: str) -> Path:
-    """A directory for PYTHONPATH, with these packages and what they need."""
+    """Return a directory for PYTHONPATH with these packages and their dependencies."""
     name = "-".join(requirement.replace("==", "-") for requirement in requirements)
     install = _pip("install", "--no-compile", "--disable-pip-version-check")
     return make_once(_cache() / name, lambda directory: install(*requirements, directory))
 
 
 def python_with(*requirements: str) -> Program:
-    """This Python, with other releases of packages than our own environment has."""
+    """Return this Python with other releases of packages than in our own environment."""
     packages = python_packages(*requirements)
     return Program((sys.executable,), (("PYTHONPATH", str(packages)), ("PYTHONDONTWRITEBYTECODE", "1")))
 
@@ -183,7 +183,7 @@ def rust_program(name: str) -> Program:
 
 @remembered
 def node_modules() -> Path:
-    """The directory for NODE_PATH."""
+    """Return the directory for NODE_PATH."""
     manifest = NODE / "package.json"
 
     def install(directory: Path) -> None:
@@ -192,6 +192,17 @@ def node_modules() -> Path:
         run_to_fetch("the clients for Node", "npm", "install", *options, cwd=directory)
 
     return make_once(_cache() / f"node-{digest_of_files([manifest])}", install) / "node_modules"
+
+
+@remembered
+def node_package(wanted: str) -> Path:
+    """Return the directory of one npm package, given as name@version."""
+
+    def install(directory: Path) -> None:
+        options = ("--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock", "--prefix", str(directory))
+        run_to_fetch(f"the npm package {wanted}", "npm", "install", *options, wanted)
+
+    return make_once(_cache() / f"npm-{wanted}", install) / "node_modules" / wanted.partition("@")[0]
 
 
 def node_program(name: str) -> Program:
@@ -204,7 +215,7 @@ def node_program(name: str) -> Program:
 
 @remembered
 def maven_jars(*coordinates: str, alone: bool = False) -> tuple[Path, ...]:
-    """The jars of `group:artifact:version`s, with all they need; alone: only these."""
+    """Return the jars of some `group:artifact:version`, with their dependencies unless `alone`."""
     everything = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
     dependency = (
         "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"

@@ -19,27 +19,28 @@ class FrameBuffer:
         self._limit = limit
         self._buffer = bytearray()
         self._position = 0  # where the next frame starts
-        self._needed = _LENGTH.size  # how many bytes from there are needed before anything can be said
+        self._needed = _LENGTH.size  # number of bytes needed from there before the next step
 
     def __len__(self) -> int:
-        """The bytes received that no frame has been made of yet."""
+        """Return the number of received bytes that are not yet part of a returned frame."""
         return len(self._buffer) - self._position
 
     def receive(self, data: Buffer) -> None:
-        """Take bytes as they come."""
+        """Add received bytes."""
         if self._position:
             del self._buffer[: self._position]
             self._position = 0
         self._buffer += data
 
     def next_frame(self) -> bytes | None:
-        """The content of the next frame, or None until more is received; InvalidFrame, now and ever after, if its
-        length cannot be right."""
+        """Return the content of the next frame, or None until more bytes arrive. Raise InvalidFrame, from then on
+        always, if the length is invalid.
+        """
         if len(self._buffer) - self._position < self._needed:
             return None
         (length,) = _LENGTH.unpack_from(self._buffer, self._position)
         if not 0 <= length <= self._limit:
-            raise InvalidFrame(f"a frame of {length} bytes, where 0 to {self._limit} are allowed")
+            raise InvalidFrame(f"a frame of {length} bytes; allowed are 0 to {self._limit}")
         start = self._position + _LENGTH.size
         stop = start + length
         if stop > len(self._buffer):

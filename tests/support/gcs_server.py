@@ -1,6 +1,6 @@
-"""A server that speaks as Google Cloud Storage does, on loopback and not ours: gcp-storage-emulator.
+"""A Google Cloud Storage emulator (gcp-storage-emulator) on loopback.
 
-It runs in a process of its own: pyarrow closes streams without giving other threads a chance to answer.
+It runs in its own process, because pyarrow closes streams without giving other threads a chance to respond.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ create_server("127.0.0.1", port, in_memory=True, default_bucket="logs").run()
 
 @contextmanager
 def gcs_server() -> Iterator[str]:
-    """Its endpoint; it has one bucket, logs."""
+    """Yield the endpoint. It has one bucket, logs."""
     process = subprocess.Popen(
         [sys.executable, "-c", _SERVE], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -54,7 +54,7 @@ def _wait(endpoint: str) -> None:
 
 
 def upload(endpoint: str, directory: Path, prefix: str) -> str:
-    """The files of a directory as objects; their address. The server takes no empty ones."""
+    """Upload the files of a directory as objects, and return their address. The server accepts no empty objects."""
     for file in sorted(path for path in directory.rglob("*") if path.is_file() and path.stat().st_size):
         name = quote(f"{prefix}/{file.relative_to(directory).as_posix()}", safe="")
         request = Request(

@@ -1,24 +1,24 @@
 """Golden directories: small log directories that Apache Kafka wrote, kept as test data.
 
     tests/formats/data/directories/NAME/
-        manifest.json    how it was made, and what Kafka reads from it (described below)
+        manifest.json    how it was made, and how Kafka reads it (described below)
         files/           the directory itself: `topic-0/…`, or a broker's whole log directory
-        recovered/       for a crashed one: the same after Kafka has opened it and closed it again
-        dumps/           for a broker's: what Kafka's DumpLogSegments prints for each file
+        recovered/       after a crash: the same directory after Kafka has opened and closed it
+        dumps/           for a broker's directory: the output of Kafka's DumpLogSegments for each file
 
 Files that end in a long run of zeros (preallocated indexes) are kept without it; `Golden.unpack` puts the
 zeros back. The manifest of a partition directory (`kind` is "partition"):
 
     about, kafka     one sentence; the Kafka version
     ended            "clean", "closed" (no flush) or "crashed"
-    changes          what was then done to the files by hand, in words
+    changes          later changes of the files by the test's code, in words
     steps            every call that made it, with arguments, clock (`now_ms`) and result: replay them and
                      compare the files with `files/`
     open             how to open it: config, recovery_point, log_start_offset, clean_shutdown, now_ms
     expected         after that: state, segments, producers, stable_offset (once all is replicated), aborted
                      transactions, batches of a full read from the log start (their records as offset,
                      timestamp, key, value, headers), and times: a time (or -2 earliest, -1 latest, -3 largest)
-                     with the timestamp, offset and leader epoch that ListOffsets tells, or null
+                     with the timestamp, offset and leader epoch that ListOffsets returns, or null
     sizes, sha256    of every file in files/ and recovered/
 
 That of a broker's directory (`kind` is "data_dir") has `partitions`, with bounds, records, committed records
@@ -49,7 +49,7 @@ class Golden:
         return DIRECTORIES / self.name
 
     def unpack(self, target: Path, tree: str = "files") -> Path:
-        """Copy files/ (or recovered/) to target as Kafka left it; target."""
+        """Copy files/ (or recovered/) to target as Kafka left it, and return target."""
         for name, size in self.manifest["sizes"].items():
             if name.startswith(f"{tree}/"):
                 copy = target / name.removeprefix(f"{tree}/")
@@ -59,7 +59,7 @@ class Golden:
         return target
 
     def file_digests(self, tree: str = "files") -> dict[str, str]:
-        """SHA-256 of every file below files/ (or recovered/), zeros included."""
+        """Return the SHA-256 of every file below files/ (or recovered/), with the trailing zeros."""
         digests = self.manifest["sha256"].items()
         return {name.removeprefix(f"{tree}/"): digest for name, digest in digests if name.startswith(f"{tree}/")}
 
@@ -69,13 +69,13 @@ def golden(name: str) -> Golden:
 
 
 def golden_names(kind: str | None = None) -> list[str]:
-    """The names of all golden directories, or of those of a kind ("partition", "data_dir")."""
+    """Return the names of all golden directories, or of those of one kind ("partition", "data_dir")."""
     names = sorted(path.parent.name for path in DIRECTORIES.glob("*/manifest.json"))
     return [name for name in names if kind is None or golden(name).manifest["kind"] == kind]
 
 
 def pack(source: Path, directory: Path, tree: str, manifest: dict[str, Any]) -> None:
-    """Put the files below source into directory/tree without their zero tails, and note their sizes and digests."""
+    """Put the files below source into directory/tree without trailing zeros, and note their sizes and digests."""
     sizes = manifest.setdefault("sizes", {})
     digests = manifest.setdefault("sha256", {})
     for path in sorted(source.rglob("*")):

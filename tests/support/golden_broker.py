@@ -1,7 +1,7 @@
-"""The golden directories of a whole broker: one it left by a clean stop, one by being killed.
+"""The golden directories of a whole broker: one after a clean stop, one after a kill.
 
-They hold topics of every kind, offsets of a group, transactions committed, aborted and open, a topic being
-deleted, and whatever Kafka keeps beside them: checkpoints, the metadata log with its snapshots, the marker.
+They hold topics of every kind, offsets of a group, committed, aborted and open transactions, a topic that is being
+deleted, checkpoints, the metadata log with its snapshots, and the clean-shutdown marker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.oracle_types import OracleRecord
 
 NAMES = ("broker-clean", "broker-crashed")
 
-# Small index files, checkpoints twice a second, a cleaner that looks ten times a second.
+# Small index files, checkpoints twice a second, a cleaner that checks ten times a second.
 PROPERTIES = {
     "log.index.size.max.bytes": "1024",
     "log.index.interval.bytes": "256",
@@ -43,7 +43,7 @@ DECODERS = {
 def make_broker_directory(
     installation: KafkaInstallation, oracle: LogOracle, name: str, target: Path
 ) -> dict[str, Any]:
-    """Fill a broker, end it, pack its log directory into target; the manifest."""
+    """Fill a broker, end it, pack its log directory into target. Return the manifest."""
     manifest: dict[str, Any] = {
         "kind": "data_dir",
         "about": "A broker's whole log directory after " + ("a clean stop." if name == "broker-clean" else "kill -9."),
@@ -79,7 +79,7 @@ def _records(first: int, count: int) -> list[OracleRecord]:
 
 
 def _fill(client: KafkaClient, broker: KafkaBroker) -> dict[str, int]:
-    """Write to topics of every kind; topic → number of partitions, of those that stay."""
+    """Write to topics of every kind. Return the number of partitions of each topic that stays."""
     client.create_topic("orders", 2)
     for n, codec in enumerate(("none", "gzip", "snappy", "lz4", "zstd") * 2):
         client.produce("orders", n % 2, _records(n * 6, 6), config={"compression.type": codec})
@@ -112,7 +112,7 @@ def _fill(client: KafkaClient, broker: KafkaBroker) -> dict[str, int]:
     client.commit("readers", "orders", 1, 4)
     client.commit("auditors", "audit", 0, 30)
 
-    time.sleep(1.5)  # the checkpoints catch up; what follows is only in the logs
+    time.sleep(1.5)  # the checkpoints catch up; later records are only in the logs
     client.produce("orders", 0, _records(90, 4), config={"compression.type": "zstd"})
     client.create_topic("gone", 1)
     client.produce("gone", 0, _records(0, 2))
@@ -130,7 +130,7 @@ def _wait_for(what: str, is_there: Callable[[], bool], timeout_s: float = 30) ->
 
 
 def _view(client: KafkaClient, topic: str, partition: int) -> dict[str, Any]:
-    """What the Java consumer sees of a partition."""
+    """Return the records and offsets of a partition as the Java consumer sees them."""
 
     def fields(records: list[OracleRecord]) -> Any:
         return plain([[r.offset, r.timestamp, r.key, r.value, r.headers] for r in records])
@@ -152,7 +152,7 @@ def _view(client: KafkaClient, topic: str, partition: int) -> dict[str, Any]:
 
 
 def _dump(oracle: LogOracle, data: Path, target: Path) -> None:
-    """What DumpLogSegments prints for every file that it knows, with paths as they are in files/."""
+    """Write the output of DumpLogSegments for every file that it supports, with paths as in files/."""
     for path in sorted(data.glob("*/*")):
         if path.suffix not in (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint"):
             continue

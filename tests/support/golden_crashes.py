@@ -1,7 +1,7 @@
-"""More golden scenarios: directories that a crash left, and formats from before Kafka 0.11.
+"""More golden scenarios: directories after a crash, and formats from before Kafka 0.11.
 
-Each comes with what Kafka makes of it: the directory is opened as after an unclean stop, closed, and kept
-beside the first as `recovered`.
+Each scenario is also recovered by Kafka: the directory is opened as after an unclean stop, closed, and kept beside the
+first as `recovered`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def crashed_before_deletion(r: Recorder) -> None:
 
 
 def _half_cleaned(r: Recorder, suffix: str) -> None:
-    """Leave the directory as compaction does between writing its result and putting it in place."""
+    """Leave the directory as compaction does between writing its result and swapping it in."""
     before = r.directory.with_name("before")
     r.open(COMPACT, topic_id=TOPIC_ID)
     keys_into(r, 30)

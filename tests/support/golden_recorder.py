@@ -1,7 +1,7 @@
-"""Recorder: drives an oracle log and writes down every step, so that the same can be done without Kafka.
+"""Recorder: drives an oracle log and records every step, so that our log can replay them without Kafka.
 
-A step is one call of `OracleLog` (or `open`, or `advance`), as JSON: its name, its arguments, the clock, and
-what came of it, a result or an error. Bytes are base64.
+A step is one call of `OracleLog` (or `open`, or `advance`), as JSON: its name, its arguments, the clock, and the result
+or error. Bytes are base64.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tests.support.oracle_types import AppendInfo, LogState, OracleError, to_bas
 
 
 class Recorder:
-    """One partition directory in the making; `ended` says how it was left: clean, closed or crashed."""
+    """The recording of one partition directory. `ended` is clean, closed or crashed."""
 
     def __init__(self, oracle: LogOracle, directory: Path) -> None:
         self.oracle = oracle
         self.directory = directory
         self.steps: list[dict[str, Any]] = []
-        self.changes: list[str] = []  # what was done to the files by hand afterwards
+        self.changes: list[str] = []  # later changes of the files by the scenario's own code
         self.ended = ""
         self.config: dict[str, str] = {}
-        self.final: LogState | None = None  # as it was just before the end
+        self.final: LogState | None = None  # state just before the end
         self._log: OracleLog | None = None
 
     @property
@@ -41,7 +41,7 @@ class Recorder:
         step["result"] = None
 
     def append(self, records: bytes, **arguments: Any) -> AppendInfo:
-        """Append as leader; use `do` for the other calls."""
+        """Append as leader. For other calls use `do`."""
         info = self.do("append_as_leader", records=records, **arguments)
         assert isinstance(info, AppendInfo)
         return info
@@ -64,19 +64,19 @@ class Recorder:
         raise AssertionError(f"Kafka did not refuse {call}")
 
     def advance(self, ms: int) -> None:
-        """Move the clock; pending deletions that became due are done."""
+        """Move the clock. Pending deletions that become due are done."""
         self.oracle.advance(ms)
         self._note("advance", {})["result"] = None
 
     def end(self, call: str) -> None:
-        """shut_down (clean), close or crash."""
+        """End with shut_down (clean), close or crash."""
         self.final = self.log.state()
         self.do(call)
         self.ended = {"shut_down": "clean", "close": "closed", "crash": "crashed"}[call]
 
     def change(self, what: str) -> None:
-        """Say what is now done to the files by hand."""
-        assert self.ended, "the files are Kafka's until it has let go of them"
+        """Record a description of a direct change of the files."""
+        assert self.ended, "files may be changed only after Kafka has closed them"
         self.changes.append(what)
 
     def _note(self, call: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Recorder:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """Return a value in the form of JSON."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, OracleError):

@@ -1,6 +1,6 @@
-"""What the golden partition directories hold: each scenario is a function from a recorder to a finished directory.
+"""The golden partition directories: each scenario is a function that drives a recorder to a finished directory.
 
-Segments are a few kilobytes and index files one kilobyte, so that every file is small and every rule is met.
+Segments are a few kilobytes and index files one kilobyte, so that every file is small and every rule applies somewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def scenario(function: Callable[[Recorder], None]) -> Callable[[Recorder], None]
 
 
 def some_records(recorder: Recorder, first: int, count: int, *, keys: int = 7, size: int = 12) -> list[OracleRecord]:
-    """Records with every shape of key, value and headers; their timestamps are the clock's, less a little."""
+    """Return records with every shape of key, value and headers. Their timestamps are shortly before the
+    clock's time.
+    """
     now = recorder.oracle.now_ms
     return [
         OracleRecord(
@@ -37,7 +39,7 @@ def some_records(recorder: Recorder, first: int, count: int, *, keys: int = 7, s
 
 
 def keyed(recorder: Recorder, *pairs: tuple[str, str | None]) -> list[OracleRecord]:
-    """Records for a compacted topic; a value of None is a tombstone."""
+    """Return records for a compacted topic; a value of None is a tombstone."""
     now = recorder.oracle.now_ms
     return [
         OracleRecord(key=key.encode(), value=None if value is None else value.encode(), timestamp=now + n)
@@ -112,7 +114,7 @@ def idempotent(r: Recorder) -> None:
         r.append(send(1, sequence, 3))
         r.append(send(2, sequence // 3, 1))
         r.advance(1000)
-    r.append(send(1, 21, 3))  # again: answered with the offsets it has, nothing is written
+    r.append(send(1, 21, 3))  # a duplicate: the response has the first offsets, and nothing is written
     r.refuse("append_as_leader", records=send(1, 30, 3))
     r.refuse("append_as_leader", records=send(1, 0, 3))
     r.append(send(1, 0, 2, epoch=1))
@@ -173,24 +175,24 @@ def transactions(r: Recorder) -> None:
 
 @scenario
 def rolls(r: Recorder) -> None:
-    """A segment ends by size, by age of its records, because an index is full, and because it was told to."""
+    """A segment ends by size, by age of its records, because an index is full, and by an explicit roll."""
     config = {**SMALL, "segment.ms": "10000", "segment.index.bytes": "96", "index.interval.bytes": "100"}
     r.open(config, topic_id=TOPIC_ID)
-    for n in range(20):  # by a full time index, of 96 / 12 entries
+    for n in range(20):  # rolled by a full time index of 96 / 12 entries
         r.append(r.oracle.build_batch(some_records(r, n, 1, size=40)))
         r.advance(10)
     r.advance(20_000)
-    r.append(r.oracle.build_batch(some_records(r, 20, 1)))  # by age
-    r.append(r.oracle.build_batch(some_records(r, 21, 5, size=300)))  # by size
+    r.append(r.oracle.build_batch(some_records(r, 20, 1)))  # rolled by age
+    r.append(r.oracle.build_batch(some_records(r, 21, 5, size=300)))  # rolled by size
     r.do("roll")
     r.append(r.oracle.build_batch(some_records(r, 26, 2)))
     r.do("roll")
-    r.do("roll")  # of an empty segment
+    r.do("roll")  # rolling an empty segment
     r.end("shut_down")
 
 
 def keys_into(r: Recorder, rounds: int, name: str = "once") -> None:
-    """Keys written over and over, keys written once, and of these every other one with a tombstone later."""
+    """Write some keys again and again, and other keys once; every second of those gets a tombstone later."""
     for n in range(rounds):
         value = f"value {n}"
         pairs: list[tuple[str, str | None]] = [(f"key-{(n + i) % 9}", value) for i in range(3)]
@@ -206,7 +208,7 @@ COMPACT = {**SMALL, "cleanup.policy": "compact", "delete.retention.ms": "60000",
 
 
 def clean_all(r: Recorder, last_clean_offset: int | None) -> int:
-    """Let everything be replicated, then clean; where the next cleaning begins."""
+    """Let everything be replicated, then clean. Return the offset where the next cleaning begins."""
     r.do("set_high_watermark", offset=r.log.state().log_end_offset)
     return int(r.do("clean", last_clean_offset=last_clean_offset).to_offset)
 

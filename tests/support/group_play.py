@@ -1,4 +1,4 @@
-"""GroupPlay: members of two groups that join, sync, commit, leave and misbehave, drawn by a seed, at both twins."""
+"""GroupPlay: random members of two groups at both twins. They join, sync, commit, leave and misbehave."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SUBSCRIBED = b"\0\1\0\0\0\1\0\6orders\xff\xff\xff\xff\0\0\0\0"
 
 
 class Player:
-    """What an actor knows of itself, from the answers it got."""
+    """The ids and generations that an actor knows from its responses."""
 
     def __init__(self, name: str, group: str, instance: str | None) -> None:
         self.name = name
@@ -62,10 +62,10 @@ class GroupPlay:
             action(self.random.choice(free) if free else None)
             self.twins.check_quiet()
 
-    # The way to both
+    # Requests to both sides
 
     def step(self, player: Player | None, make: Any, version: int) -> None:
-        """`make(side)` makes the request with the ids of a side."""
+        """Send a request to both sides; `make(side)` makes it with the ids of a side."""
         name = "admin" if player is None else player.name
         if player is not None:
             player.waits = True
@@ -123,7 +123,7 @@ class GroupPlay:
         if version < 5 and player.instance is not None:
             version = 5
         if not player.instance and member == ("", "") and player.is_member:
-            return  # a second member of the same client is another player's part
+            return  # a second member of the same client is another player's job
         self.step(
             player,
             lambda side: JoinGroupRequest(
@@ -193,7 +193,7 @@ class GroupPlay:
         if player is None:
             return
         if self.twins.is_leader_of_many(player.group, player.name):
-            return  # whom Kafka takes for the next leader is a matter of its hash map
+            return  # Kafka's next leader depends on the order of its hash map
         version = self.random.choice([0, 1, 2, 3, 4, 5])
         if version < 3:
             self.step(

@@ -1,8 +1,8 @@
-"""GroupTwins: the same requests of group members to a real Kafka and to our broker, answers and records compared.
+"""GroupTwins: the same requests of group members to Apache Kafka and to Tailrace, with responses and records compared.
 
-Each actor has a connection to either side. A request may be answered at once, later, or together with others: our
-broker says which answers there are after a step, since it runs here and at once, and Kafka has to give the same. Member
-ids are made by each side for itself and become names: `a0#1` is the first that actor a0 was given.
+Each actor has a connection to each side. A response may come at once, later, or together with others. Tailrace runs in
+this process without delay, so its responses after a step are known, and Kafka must give the same ones. Each side makes
+its own member ids; these become names: `a0#1` is the first id that actor a0 got.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.support.raw_client import RawClient
 OFFSETS = TopicPartition("__consumer_offsets", 0)
 PATIENCE_S = 20
 TAKEN_IN_S = 0.05
-TIMER_S = 0.2  # what is due at once takes Kafka a moment
+TIMER_S = 0.2  # Kafka needs a moment for timers that are due at once
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIMES = frozenset({"currentStateTimestamp", "commitTimestamp", "expireTimestamp", "assignmentTimestamp"})
 
@@ -44,8 +44,8 @@ class Actor:
         self.connection_id = connection_id
         self.kafka = kafka
         self.context = ConnectionContext(connection_id)
-        self.asked: tuple[int, int] | None = None  # api key and version of what is unanswered
-        self.member_ids: tuple[str, str] = ("", "")  # at Kafka, at ours
+        self.asked: tuple[int, int] | None = None  # API key and version of the unanswered request
+        self.member_ids: tuple[str, str] = ("", "")  # at Kafka, at Tailrace
         self.given = 0
 
 
@@ -65,18 +65,18 @@ class GroupTwins:
         return found
 
     def learn_topics(self) -> None:
-        """Ids of topics are different by nature."""
+        """Note the ids of topics, which differ between the sides."""
         for names, answer in zip(self._names, self.ask_both("admin", MetadataRequest(topics=None), 12), strict=True):
             names.update({uuid_text(topic.topic_id): f"(id of {topic.name})" for topic in answer.topics})
 
     # Requests
 
     def ask_both(self, name: str, request: Any, version: int) -> tuple[Any, Any]:
-        """The answers as they are; for what is answered at once."""
+        """Return the responses of both sides unchanged, for requests that are answered at once."""
         return self.ask_one(0, name, request, version), self.ask_one(1, name, request, version)
 
     def ask_one(self, side: int, name: str, request: Any, version: int) -> Any:
-        """Return the answer of Kafka (side 0) or of our broker (side 1), to a request that is answered at once."""
+        """Return the response of Kafka (side 0) or of our broker (side 1), to a request that is answered at once."""
         actor = self.actor(name)
         if side == 0:
             return actor.kafka.ask(request, version)
@@ -91,23 +91,26 @@ class GroupTwins:
         self._ours.handle(frame, actor.context, _now_ms())
 
     def step(self, name: str, request: Any, version: int, ours: Any = None) -> dict[str, Any]:
-        """Send a request of an actor's to both (`ours`: where ids make it another), and compare what is answered, to
-        whomever; the answers, by actor, with names for ids."""
+        """Send an actor's request to both sides and compare all responses that follow, to any actor.
+
+        `ours`: the request for our side, if ids make it different. Return the responses by actor, with names for ids.
+        """
         actor = self.actor(name)
         assert actor.asked is None, f"{name} waits for an answer"
         self.steps.append(f"{name}: v{version} {self._told(1, ours or request, version)}")
         actor.kafka.send(request, version)
         actor.asked = (request.SCHEMA.api_key, version)
         self._send_to_ours(actor, ours or request, version)
-        answers = self.settle()
+        answers = self.compare_responses()
         if actor.asked is not None:
-            # Nothing says that Kafka has taken the request in: let it, before another connection's overtakes it.
+            # Kafka does not confirm that it has read the request. Wait, so that a request on another connection does
+            # not overtake it.
             time.sleep(TAKEN_IN_S)
             self.actor("admin").kafka.ask(DescribeGroupsRequest(groups=[request.group_id]), 0)
         return answers
 
-    def settle(self) -> dict[str, Any]:
-        """What ours has to say by now; Kafka has to say the same."""
+    def compare_responses(self) -> dict[str, Any]:
+        """Take the responses that our broker has sent by now; Kafka must send the same."""
         deadline_ms = self._ours.services.coordinators.next_deadline_ms()
         if deadline_ms is not None and deadline_ms <= _now_ms() + 1:
             time.sleep(TIMER_S)
@@ -131,7 +134,7 @@ class GroupTwins:
         return answers
 
     def check_quiet(self) -> None:
-        """Kafka has answered nothing that ours has not."""
+        """Check that Kafka has sent no response that our broker has not sent."""
         waiting = [actor for actor in self._actors.values() if actor.asked is not None]
         ready, _, _ = select.select([actor.kafka.socket for actor in waiting], [], [], 0)
         early = [actor.name for actor in waiting if actor.kafka.socket in ready]
@@ -151,7 +154,7 @@ class GroupTwins:
         return "\n".join([*self.steps, last])
 
     def is_leader_of_many(self, group_id: str, name: str) -> bool:
-        """Whether an actor leads a group of more than two, as ours has it."""
+        """Return True if an actor leads a group of more than two members, according to our broker."""
         group = self._ours.services.groups.runtime.shard(0).groups.get(group_id)
         if not isinstance(group, ClassicGroup):
             return False
@@ -184,14 +187,14 @@ class GroupTwins:
             return sorted(told, key=json.dumps) if told and isinstance(told[0], dict) else told
         if not isinstance(value, str):
             return value
-        return names.get(value) or _UUID.sub("(new)", value)  # an id whose owner has not been told yet
+        return names.get(value) or _UUID.sub("(new)", value)  # an id that its owner has not received yet
 
     def _field(self, side: int, name: str, value: Any) -> Any:
         if name in _TIMES:
             return "(time)" if value != -1 else -1
         if name == "errorMessage":
             return "(text)" if value else None
-        if name == "metadataHash":  # of topics, whose ids are different; it has a test of its own
+        if name == "metadataHash":  # a hash over topic ids, which differ; it has its own test
             return "(hash)" if value else 0
         is_list = name in ("subscribedTopicNames", "partitions") and isinstance(value, list)
         if is_list and value and not isinstance(value[0], dict):
@@ -201,7 +204,7 @@ class GroupTwins:
     # Records
 
     def records(self, kafkas: bytes) -> tuple[list[Any], list[Any]]:
-        """What is in `__consumer_offsets`: of Kafka's, given as bytes of its log, and of ours."""
+        """Return the records in `__consumer_offsets`, of Kafka (from the bytes of its log) and of ours."""
         log = self._ours.services.partitions.find(OFFSETS).log
         found = log.read(0, 1 << 30).slice
         return self._record_list(0, kafkas), self._record_list(1, b"" if found is None else found.read())
@@ -220,7 +223,7 @@ class GroupTwins:
                     value = self._plain(side, to_dict(opened.value, opened.version))
                 key = VersionedMessage(opened.key.SCHEMA.name, 0, opened.key)
                 told.append((attributes, key.name, to_dict(opened.key, 0), opened.version, value))
-        # In which order Kafka forgets a group's offsets is a matter of its hash map.
+        # The order in which Kafka removes a group's offsets is that of its hash map.
         runs = (list(run) for _, run in groupby(told, key=lambda one: (one[1], one[4] is None)))
         return [one for run in runs for one in (sorted(run, key=str) if run[0][4] is None else run)]
 

@@ -1,10 +1,12 @@
-"""GroupWatch: member processes of a group, and what they have told: who had what when, who read and committed.
+"""GroupWatch: member processes of a group, and their events: assignments, reads and commits over time.
 
-watch = GroupWatch(bootstrap, group, topic)
-first = watch.start("librdkafka")
-watch.wait_until(lambda: watch.reads() >= 100)
-first.kill()
-watch.check(...)
+    watch = GroupWatch(bootstrap, group, topic)
+    first = watch.start("librdkafka")
+    watch.wait_until(lambda: watch.reads() >= 100)
+    first.kill()
+    watch.check(...)
+
+Times are those of the system's monotonic clock.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ class Member:
         self.name = name
         self.events: list[dict[str, Any]] = []
         self.ended_at: float | None = None
-        self.stalled: tuple[float, float | None] | None = None  # since when, until when
+        self.stalled: tuple[float, float | None] | None = None  # begin and end of the stall
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -51,7 +53,7 @@ class Member:
 
     @property
     def owned(self) -> set[int]:
-        """What it has by its own account."""
+        """Return the partitions that the member owns, according to its own events."""
         owned: set[int] = set()
         for event in tuple(self.events):
             if event["event"] == "assigned":
@@ -70,8 +72,9 @@ class Member:
         os.kill(self._process.pid, signal.SIGCONT)
 
     def commits(self) -> list[dict[str, Any]]:
-        """Commits that were taken. Not one that it sent before it stalled and heard of afterwards: nobody knows when it
-        was taken."""
+        """Return accepted commits, except a commit that was sent before a stall and confirmed after it: its time is
+        unknown.
+        """
         taken = self.of("committed")
         if self.stalled is None:
             return taken
@@ -141,13 +144,13 @@ class GroupWatch:
                 member.go_on()
                 member.kill()
 
-    # What has happened
+    # Checks of the events
 
     def read(self) -> list[tuple[int, int]]:
         return [(event["partition"], event["offset"]) for member in self.members for event in member.of("read")]
 
     def overlaps(self, *, tolerated: frozenset[str] = frozenset()) -> list[str]:
-        """Partitions that two members had at once, by their own account; those who were stalled did not know better."""
+        """Return partitions that two members owned at once, according to their events. Stalled members are excepted."""
         spans: dict[int, list[tuple[float, float, str]]] = {}
         for member in self.members:
             if member.name in tolerated:
@@ -167,11 +170,11 @@ class GroupWatch:
             ordered = sorted(of_one)
             for (_, end, one), (start, _, other) in pairwise(ordered):
                 if one != other and start < end:
-                    found.append(f"partition {partition}: {other} had it before {one} had let go of it")
+                    found.append(f"partition {partition}: {other} had it before {one} had released it")
         return found
 
     def steps_back(self) -> list[str]:
-        """Commits that were taken although a later owner had committed further on."""
+        """Return commits that were accepted although a later owner had committed a higher offset."""
         commits: dict[int, list[tuple[float, int, str]]] = {}
         for member in self.members:
             for event in member.commits():

@@ -1,7 +1,7 @@
 """Memory between two guard pages: one access outside it ends the process with SIGSEGV.
 
-Compiled kernels check no bounds. A kernel that reads one byte past its input goes unnoticed in ordinary memory; here it
-does not. The bytes lie directly before the second guard page.
+Compiled kernels check no bounds. In ordinary memory, a read of one byte past the input goes unnoticed; here it
+ends the process. The bytes lie directly before the second guard page.
 
 `guarded_bytes` makes a `bytes` object whose content ends there, for kernels that take nothing else. CPython keeps a
 zero byte behind the content of such an object; this one has none, so a kernel that relies on it is found too.
@@ -16,12 +16,12 @@ _LIBRARY = ctypes.CDLL(None, use_errno=True)
 _LIBRARY.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 _NO_ACCESS = 0  # PROT_NONE
 _PAGE = mmap.PAGESIZE
-_HEADER = bytes.__basicsize__ - 1  # of a bytes object, before its content
-_REFERENCES = 1 << 20  # so many that the object is never freed
+_HEADER = bytes.__basicsize__ - 1  # size of a bytes object before its content
+_REFERENCES = 1 << 20  # so many references that the object is never freed
 
 
 class GuardedMemory:
-    """Room for up to `capacity` bytes. What it gave out last is overwritten by the next call."""
+    """Memory for up to `capacity` bytes. The next call overwrites the bytes of the previous one."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = (capacity + _HEADER + _PAGE) // _PAGE * _PAGE
@@ -50,7 +50,7 @@ class GuardedMemory:
         """Return an equal `bytes` object whose content ends at the guard page."""
         assert len(data) + _HEADER <= self.capacity
         if len(data) < 2:
-            return data  # CPython has one object for each of these
+            return data  # CPython has one shared object for each of these
         if not self._is_kept:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._pages))  # a forged object may outlive this one
             self._is_kept = True

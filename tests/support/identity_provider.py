@@ -1,12 +1,12 @@
 """IdentityProvider: a small OAuth 2 server on loopback, with keys (JWKS) and a token endpoint.
 
     with IdentityProvider() as provider:
-        provider.jwks_url, provider.token_url      what brokers and clients are configured with
-        provider.token(sub="alice")                a signed token, any claim or header changed
-        provider.rotate()                          a new key in the place of the first one
+        provider.jwks_url, provider.token_url      addresses for the configuration of brokers and clients
+        provider.token(sub="alice")                a signed token; any claim or header can be changed
+        provider.rotate()                          replaces the first key by a new one
 
-The token endpoint knows client credentials (Basic), client assertions and the grant type jwt-bearer. `requests` counts
-what came to each path, and `delay_s`, `status` and `body` make it misbehave.
+The token endpoint supports client credentials (Basic), client assertions and the grant type jwt-bearer. `requests`
+counts the requests to each path. `delay_s`, `status` and `body` make the server misbehave.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class IdentityProvider:
         self.keys: dict[str, Key] = {"rsa": RSAKey.generate_key(2_048), "ec": ECKey.generate_key("P-256")}
         self.lifetime_s = lifetime_s
         self.requests: Counter[str] = Counter()
-        self.refusals = 0  # of the token endpoint
-        self.forms: list[dict[str, str]] = []  # that came to the token endpoint
+        self.refusals = 0  # token requests that were refused
+        self.forms: list[dict[str, str]] = []  # forms that the token endpoint received
         self.delay_s = 0.0
         self.status = 200
         self.body: bytes | None = None
@@ -68,12 +68,12 @@ class IdentityProvider:
         return json.dumps({"keys": entries}).encode()
 
     def rotate(self, name: str) -> None:
-        """Replace the first key by a new one of this name."""
+        """Replace the first key by a new one with this name."""
         del self.keys[next(iter(self.keys))]
         self.keys = {name: RSAKey.generate_key(2_048), **self.keys}
 
     def claims(self, **changes: Any) -> dict[str, Any]:
-        """Claims that are accepted; a change to None leaves one out."""
+        """Return acceptable claims with changes. A change to None removes a claim."""
         now = int(time.time())
         made = {
             "sub": "alice", "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + self.lifetime_s, "scope": "kafka",
@@ -98,7 +98,7 @@ class IdentityProvider:
         return RSAKey.generate_key(2_048)
 
     def issue(self, form: dict[str, str], authorization: str) -> dict[str, Any] | None:
-        """Answer a request for a token; None if the client is not known."""
+        """Return the response to a token request, or None if the client is unknown."""
         self.forms.append(form)
         name = _client_of(form, authorization)
         if name is None:
@@ -111,7 +111,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is part of the tests."""
+        """Ignore errors: clients that disconnect are part of the tests."""
 
 
 def _client_of(form: dict[str, str], authorization: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 
 def interpreted(module: ModuleType) -> ModuleType:
@@ -18,3 +18,8 @@ def interpreted(module: ModuleType) -> ModuleType:
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     return loaded
+
+
+def together(*modules: ModuleType) -> SimpleNamespace:
+    """Return the public names of several kernel modules in one namespace."""
+    return SimpleNamespace(**{name: value for one in modules for name, value in vars(one).items() if name[0] != "_"})

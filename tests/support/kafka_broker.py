@@ -1,14 +1,14 @@
-"""KafkaBroker: a real Apache Kafka, one node that is broker and controller, on a directory of its own.
+"""KafkaBroker: an Apache Kafka, one node that is broker and controller, on its own directory.
 
     with KafkaBroker(kafka_installation(), tmp_path) as broker:      # formats and starts
         broker.produce("topic", 0, batch)
-        broker.crash()                                               # as kill -9 leaves it
+        broker.crash()                                               # like kill -9
         broker.start()
         print(broker.dump(broker.data / "topic-0" / "00000000000000000000.log"))
 
-Data lies in DIRECTORY/data (or where the property `log.dirs` says); DIRECTORY/kafka.log has the broker's
-words, whose tail is part of every error. Ports are on the loopback interface only. A broker is never left
-behind: leaving the `with` block, or the interpreter's end, kills it.
+Data is in DIRECTORY/data (or where the property `log.dirs` points). The broker's output is in DIRECTORY/kafka.log, and
+its tail is part of every error. Ports are on the loopback interface only. The end of the `with` block, or of the
+interpreter, kills the broker.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.support.kafka_install import KafkaInstallation
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 60.0
 
-# The controller refuses a killed broker's successor until the old session has expired: nine seconds by default.
+# The controller refuses the restart of a killed broker until the old session has expired: nine seconds by default.
 AFTER_A_CRASH = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "300"}
 
 
@@ -51,8 +51,11 @@ class KafkaBroker:
         wrapper: Sequence[str] = (),
         classes: Path | None = None,
     ) -> None:
-        """after_crash: the directory is that of a broker that was killed elsewhere. wrapper: a command that runs it.
-        classes: a directory with more Java classes, for plugins."""
+        """Create the broker.
+
+        after_crash: the directory is that of a broker that was killed elsewhere. wrapper: a command that runs the
+        broker. classes: a directory with more Java classes, for plugins.
+        """
         self.installation = installation
         self.directory = directory
         self.port = free_port() if port is None else port
@@ -74,7 +77,7 @@ class KafkaBroker:
 
     @property
     def data(self) -> Path:
-        """The (first) log directory."""
+        """Return the (first) log directory."""
         return self.log_dirs[0]
 
     @property
@@ -83,7 +86,7 @@ class KafkaBroker:
         return self.process.pid
 
     def start(self, *, jvm_flags: tuple[str, ...] = ()) -> None:
-        """Format the directories that are not, start, and wait until the broker answers a request."""
+        """Format unformatted directories, start, and wait until the broker answers a request."""
         self.launch(jvm_flags=jvm_flags)
         try:
             self._wait_until_it_answers()
@@ -92,7 +95,7 @@ class KafkaBroker:
             raise
 
     def launch(self, *, jvm_flags: tuple[str, ...] = ()) -> None:
-        """Start, and wait for nothing but the formatting."""
+        """Format and start, without waiting until the broker is ready."""
         assert self.process is None, "already running"
         if not jvm_flags:
             prepare_archive(self.installation)
@@ -112,12 +115,12 @@ class KafkaBroker:
         atexit.register(self._kill)
 
     def stop(self) -> None:
-        """A clean stop: logs flushed, checkpoints and the clean-shutdown marker written."""
+        """Stop cleanly: logs are flushed, checkpoints and the clean-shutdown marker are written."""
         self._end(signal.SIGTERM)
         self._crashed = False
 
     def crash(self) -> None:
-        """An unclean stop, as if the process were killed; what it wrote stays in the page cache."""
+        """Stop uncleanly, as if the process were killed. Written bytes stay in the page cache."""
         self._end(signal.SIGKILL)
         self._crashed = True
 
@@ -136,7 +139,7 @@ class KafkaBroker:
         return self.installation.dump(*files, options=options)
 
     def request(self, api_key: int, version: int, body: bytes) -> bytes:
-        """Send one request of a non-flexible version; the body of its answer."""
+        """Send one request of a non-flexible version, and return the body of its response."""
         header = struct.pack(">hhih", api_key, version, 1, 8) + b"tailrace"
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
             connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
@@ -146,7 +149,7 @@ class KafkaBroker:
         return answer[4:]
 
     def produce(self, topic: str, partition: int, batch: bytes, *, transactional_id: str | None = None) -> int:
-        """Produce bytes exactly as they are with acks=all; the base offset they got."""
+        """Produce the bytes unchanged with acks=all, and return their base offset."""
         name = topic.encode()
         transaction = struct.pack(">h", -1)
         if transactional_id is not None:
@@ -235,7 +238,7 @@ class KafkaBroker:
 
 
 def prepare_archive(installation: KafkaInstallation) -> None:
-    """Make the class-data archive, once per cache, from what a broker loads on its way up and down."""
+    """Make the class-data archive, once per cache, from the classes that a broker loads at its start and stop."""
 
     def run(flag: str) -> None:
         with tempfile.TemporaryDirectory(prefix="tailrace-kafka-") as scratch:
@@ -250,9 +253,9 @@ _given_ports: set[int] = set()
 
 
 def free_port() -> int:
-    """A port nobody listens on, below the range that outgoing connections are given theirs from; never one twice.
+    """Return a free port below the range of outgoing connections. No port is returned twice.
 
-    Test processes that run side by side choose from different ones: what is free for both would be taken by one.
+    Each parallel test process has its own range of ports, so that two processes do not take the same port.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))

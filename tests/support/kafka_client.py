@@ -12,7 +12,7 @@ IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 
 class KafkaClient:
-    """Made by `LogOracle.connect(broker.bootstrap)`; producers and consumers live for one call each."""
+    """A client made by `LogOracle.connect(broker.bootstrap)`. Producers and consumers live for one call each."""
 
     def __init__(self, call: Callable[..., Any], number: int) -> None:
         self._send = call
@@ -22,7 +22,7 @@ class KafkaClient:
         return self._send(f"client_{op}", client=self.number, **arguments)
 
     def create_topic(self, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
-        """Create a topic with one replica; its id."""
+        """Create a topic with one replica, and return its id."""
         return str(self._call("create_topic", topic=topic, partitions=partitions, config=dict(config or {})))
 
     def delete_topic(self, topic: str) -> None:
@@ -32,7 +32,7 @@ class KafkaClient:
         self._call("alter_topic", topic=topic, config=dict(config))
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> int:
-        """The new low watermark."""
+        """Delete records, and return the new low watermark."""
         return int(self._call("delete_records", topic=topic, partition=partition, before_offset=before_offset))
 
     def commit(self, group: str, topic: str, partition: int, offset: int, metadata: str = "") -> None:
@@ -46,7 +46,7 @@ class KafkaClient:
         *batches: Iterable[OracleRecord],
         config: Mapping[str, str] | None = None,
     ) -> list[list[int]]:
-        """Send each group of records as one batch, all from one producer; their offsets."""
+        """Send each group of records as one batch, all from one producer, and return their offsets."""
         answer = self._call("produce", batches=_batches(topic, partition, batches), config=dict(config or {}))
         return [list(offsets) for offsets in answer]
 
@@ -59,7 +59,7 @@ class KafkaClient:
         end: Literal["commit", "abort", "open"],
         config: Mapping[str, str] | None = None,
     ) -> list[list[int]]:
-        """One transaction of one producer; an open one stays so when the client is closed."""
+        """Run one transaction of one producer. An open transaction stays open when the client is closed."""
         settings = {"transactional.id": transactional_id, "enable.idempotence": "true", **(config or {})}
         answer = self._call("transaction", batches=_batches(topic, partition, batches), config=settings, end=end)
         return [list(offsets) for offsets in answer]
@@ -71,7 +71,7 @@ class KafkaClient:
         from_offset: int | None = None,
         isolation: IsolationLevel = "read_uncommitted",
     ) -> list[OracleRecord]:
-        """Every record up to the end (high watermark or last stable offset, as isolation says)."""
+        """Return every record up to the end: the high watermark or last stable offset, depending on isolation."""
         answer = self._call("consume", topic=topic, partition=partition, from_offset=from_offset, isolation=isolation)
         return [OracleRecord.parse(record) for record in answer]
 
@@ -80,7 +80,7 @@ class KafkaClient:
         return None if answer is None else TimestampOffset(*answer)
 
     def bounds(self, topic: str, partition: int, isolation: IsolationLevel = "read_uncommitted") -> tuple[int, int]:
-        """(beginning offset, end offset)."""
+        """Return (beginning offset, end offset)."""
         start, end = self._call("bounds", topic=topic, partition=partition, isolation=isolation)
         return start, end
 

@@ -1,11 +1,11 @@
-"""KafkaControllers: a quorum of real Apache Kafka controllers, for brokers of ours to join.
+"""KafkaControllers: a quorum of Apache Kafka controllers, which Tailrace brokers can join.
 
     with KafkaControllers(kafka_installation(), tmp_path, count=3) as controllers:
         controllers.bootstrap                 # controller.quorum.bootstrap.servers
-        controllers.nodes[0].crash()          # as kill -9 leaves it
+        controllers.nodes[0].crash()          # like kill -9
         controllers.nodes[0].start()
 
-Each is a process of its own, on loopback, and never left behind.
+Each controller is a process on loopback, and ends with the `with` block.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _new_id() -> str:
 
 
 class KafkaController(KafkaBroker):
-    """One controller; `format_options` say whose quorum it begins with."""
+    """One controller. `format_options` name the quorum that it begins with."""
 
     def __init__(
         self,
@@ -95,8 +95,11 @@ class KafkaControllers:
         is_formatted_here: bool = False,
         through: Callable[[int, int], int] | None = None,
     ) -> None:
-        """is_formatted_here: by our own code, which saves a JVM's start; for one controller.
-        through: where others reach a controller, by its id and port; where it listens if there is none."""
+        """Create the controllers.
+
+        is_formatted_here: format with our own code, which saves the start of a JVM; for one controller. through: maps a
+        controller's id and port to the port under which others reach it; by default its own port.
+        """
         self.cluster_id = _new_id()
         ids = [3000 + number for number in range(count)]
         ports = [free_port() for _ in ids]

@@ -3,12 +3,12 @@
 The version is the one in `kafka/pom.xml`. Its jars come through Maven into a cache directory
 (`TAILRACE_KAFKA_CACHE`, by default `~/.cache/tailrace/kafka-VERSION`):
 
-    jars/            what `mvn dependency:copy-dependencies` delivered
+    jars/            the output of `mvn dependency:copy-dependencies`
     classes-HASH/    our own Java sources, compiled; HASH covers the sources and the compiler's release
     cds-HASH.jsa     a class-data archive that more than halves a broker's start; HASH covers jars and Java
     lock             held while any of these is made
 
-Where something is missing, `KafkaUnavailable` says what, in one sentence.
+If something is missing, `KafkaUnavailable` names it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ LOG4J = SUPPORT / "kafka" / "log4j2.yaml"
 JAVA_SOURCES = SUPPORT / "java"
 MINIMUM_JAVA = 17
 
-# Short-lived JVMs: no optimising compiler, no parallel collector, no words of the JVM's own on stdout.
+# Short-lived JVMs: no optimising compiler, no parallel collector, no output of the JVM itself on stdout.
 JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr")
 
 
 class KafkaUnavailable(Unavailable):
-    """Java or Kafka's jars cannot be had here."""
+    """Java or Kafka's jars are not available here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Java:
 
     @property
     def compiler(self) -> Path | None:
-        """The javac of the same installation; a plain runtime has none."""
+        """Return the javac of the same installation, or None for a plain runtime."""
         beside = self.executable.resolve().with_name("javac")
         return beside if beside.exists() else None
 
@@ -67,8 +67,8 @@ class KafkaInstallation:
         classes: Path | None = None,
         jvm_flags: Sequence[str] = JVM_FLAGS,
     ) -> list[str]:
-        """The command line that runs main_class of Kafka (or of `classes`)."""
-        # The archive fits any class path that begins with the jars it was made from, so ours come last.
+        """Return the command line that runs main_class of Kafka (or of `classes`)."""
+        # The archive fits any class path that begins with the jars it was made from, so our classes come last.
         path = [*map(str, self.jars), *([str(classes)] if classes else [])]
         flags = [*jvm_flags, f"-Xmx{heap}", f"-Dlog4j2.configurationFile={LOG4J}"]
         archive = self._archive()
@@ -77,19 +77,19 @@ class KafkaInstallation:
         return [str(self.java.executable), *flags, "-cp", os.pathsep.join(path), main_class, *arguments]
 
     def tool(self, main_class: str, *arguments: str, stdin: str = "", check: bool = True) -> str:
-        """Run one of Kafka's tools; what it wrote to stdout."""
+        """Run one of Kafka's tools, and return its stdout."""
         done = subprocess.run(self.command(main_class, *arguments), input=stdin, capture_output=True, text=True)
         if check and done.returncode:
             raise AssertionError(f"{main_class} {' '.join(arguments)} ended with {done.returncode}:\n{_last(done)}")
         return done.stdout
 
     def dump(self, *files: Path, options: Sequence[str] = ("--print-data-log", "--deep-iteration")) -> str:
-        """What DumpLogSegments prints for files."""
+        """Return the output of DumpLogSegments for files."""
         names = ",".join(map(str, files))
         return self.tool("org.apache.kafka.tools.DumpLogSegments", "--files", names, *options)
 
     def compiled_classes(self) -> Path:
-        """The directory with the classes of `tests/support/java`, compiled on first use."""
+        """Return the directory with the compiled classes of `tests/support/java`; they are compiled on first use."""
         sources = sorted(JAVA_SOURCES.glob("*.java"))
         contents = [source.read_bytes() for source in sources]
         target = self.cache / f"classes-{digest(*contents, self.version.encode())}"
@@ -110,13 +110,13 @@ class KafkaInstallation:
         return self.cache / f"cds-{digest(self.java.version.encode(), *(jar.name.encode() for jar in self.jars))}.jsa"
 
     def make_archive(self, run: Callable[[str], None]) -> None:
-        """Make the class-data archive, unless it is there, from the classes that `run(flag)` loads."""
+        """Make the class-data archive, unless it exists, from the classes that `run(flag)` loads."""
         if not self._archive().exists():
             make_once(self._archive(), lambda made: run(f"-XX:ArchiveClassesAtExit={made}"), directory=False)
 
 
 def kafka_installation() -> KafkaInstallation:
-    """Java and Kafka, fetched when they are not here yet; KafkaUnavailable where that fails."""
+    """Return Java and Kafka, downloaded if necessary. Raise KafkaUnavailable on failure."""
     found = _try_once()
     if isinstance(found, KafkaUnavailable):
         raise found
@@ -125,7 +125,7 @@ def kafka_installation() -> KafkaInstallation:
 
 @functools.cache
 def _try_once() -> KafkaInstallation | KafkaUnavailable:
-    # A failure is remembered too: Maven takes its time to find that there is no network, and every test asks.
+    # A failure is cached too: Maven needs long to find out that there is no network, and every test asks.
     try:
         return _install()
     except Unavailable as why:

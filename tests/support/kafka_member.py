@@ -1,4 +1,4 @@
-"""KafkaMember: a real Apache Kafka that is a broker only, below controllers that are other processes."""
+"""KafkaMember: an Apache Kafka broker without a controller role, below controllers in other processes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ ALONE = {
 def kraft_broker(
     controllers: KafkaControllers, data: Path, node_id: int = 1, settings: dict[str, str] | None = None
 ) -> TailraceProcess:
-    """Not started yet. Its internal topics have one replica, unless the settings say otherwise."""
+    """Return a broker that is not started yet. Its internal topics have one replica, unless the settings differ."""
     chosen = {
         "process.roles": "broker",
         "node.id": str(node_id),

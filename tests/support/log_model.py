@@ -1,4 +1,4 @@
-"""ModelLog: a log as a plain list of batches, with every question answered by looking at all of them."""
+"""ModelLog: a log as a plain list of batches. Every question is answered by looking at all of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ModelBatch(NamedTuple):
 
 
 def placed(data: bytes, offset: int, leader_epoch: int, config: TopicConfig, now_ms: int) -> ModelBatch:
-    """A produced batch as a leader stores it."""
+    """Return a produced batch as a leader stores it."""
     copy = bytearray(data)
     (batch,) = split_batches(copy)
     batch.set_offset_and_epoch(offset, leader_epoch)
@@ -61,7 +61,7 @@ class ModelLog:
             self.high_watermark = min(self.high_watermark, offset)
 
     def data_from(self, offset: int, bound: int) -> list[ModelBatch]:
-        """The batches a read from `offset` up to `bound` may see: those that are wholly below it."""
+        """Return the batches that a read from `offset` up to `bound` may see: those that end below the bound."""
         return [batch for batch in self.batches if offset <= batch.last_offset < bound]
 
     def records(self) -> Iterable[Record]:
@@ -70,7 +70,9 @@ class ModelLog:
     # Transactions
 
     def transactions(self) -> tuple[dict[int, int], list[tuple[int, int, int, bool]]]:
-        """The first offsets of open transactions by producer; the ended ones as (producer, first, last, committed)."""
+        """Return the first offsets of open transactions by producer, and the ended ones as (producer, first, last,
+        committed).
+        """
         open_now: dict[int, int] = {}
         ended = []
         for one in self.batches:
@@ -86,14 +88,16 @@ class ModelLog:
         return open_now, ended
 
     def last_stable_offsets(self) -> tuple[int, int]:
-        """Where it may lie: an ended transaction holds it back until its marker is replicated, or until a restart."""
+        """Return the range of valid last stable offsets: an ended transaction holds it back until its marker is
+        replicated, or until a restart.
+        """
         open_now, ended = self.transactions()
         unstable = [max(self.start, first) for first in open_now.values()]
         unreplicated = [max(self.start, first) for _, first, last, _ in ended if last >= self.high_watermark]
         return min([*unstable, *unreplicated, self.high_watermark]), min([*unstable, self.high_watermark])
 
     def committed(self, batches: Iterable[ModelBatch]) -> list[Record]:
-        """The records of these batches that are not part of an aborted transaction."""
+        """Return the records of these batches that are not part of an aborted transaction."""
         _, ended = self.transactions()
         aborted = [(producer_id, first, last) for producer_id, first, last, is_commit in ended if not is_commit]
         return [
@@ -110,7 +114,9 @@ class ModelLog:
     # Time
 
     def first_at(self, timestamp: int, segment_starts: list[int]) -> Record | None:
-        """The first record at or after a time in the first segment that has one, if it is not before the log start."""
+        """Return the first record at or after a time, in the first segment that has one, if it is not before the log
+        start.
+        """
         for start, end in zip(segment_starts, [*segment_starts[1:], self.end], strict=True):
             inside = [one for one in self.batches if start <= one.base_offset < end]
             if any(one.batch.max_timestamp >= timestamp for one in inside):
@@ -123,7 +129,9 @@ class ModelLog:
 
 
 def as_consumer(batches: Iterable[ModelBatch], aborted: list[AbortedTransaction]) -> list[Record]:
-    """What a read_committed consumer makes of the batches and the aborted transactions that came with them."""
+    """Return the records that a read_committed consumer keeps of fetched batches, given the aborted transactions of the
+    response.
+    """
     coming = sorted(aborted, key=lambda transaction: transaction.first_offset)
     inside: set[int] = set()
     found: list[Record] = []

@@ -51,7 +51,7 @@ class LogOracle:
         self.reset()
 
     def call(self, op: str, **arguments: Any) -> Any:
-        """Send one command, give its result; arguments that are None are left out."""
+        """Send one command, and return its result. Arguments that are None are left out."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         line = json.dumps({"op": op, **{name: value for name, value in arguments.items() if value is not None}})
@@ -73,12 +73,12 @@ class LogOracle:
         return self._process.pid
 
     def stderr(self) -> str:
-        """What Kafka logged (warnings and errors) and the JVM said."""
+        """Return the warnings and errors that Kafka and the JVM logged."""
         self._errors.seek(0)
         return self._errors.read().decode(errors="replace")[-20_000:]
 
     def close(self) -> None:
-        """End the JVM; logs still open are left as a crash leaves them."""
+        """End the JVM. Open logs are left as after a crash."""
         assert self._process.stdin is not None
         if self._process.poll() is None:
             self._process.stdin.close()
@@ -95,7 +95,7 @@ class LogOracle:
     # --- time and background work ---
 
     def reset(self, now_ms: int = START_MS) -> None:
-        """Abandon every open log and set the clock: a fresh start for the next test."""
+        """Abandon every open log and set the clock, for the next test."""
         self.call("reset", now_ms=now_ms)
 
     @property
@@ -107,7 +107,7 @@ class LogOracle:
         self.call("set_clock", now_ms=value)
 
     def advance(self, ms: int) -> int:
-        """Move the clock, run what became due; the new time."""
+        """Move the clock, run the tasks that became due, and return the new time."""
         self.now_ms = now = self.now_ms + ms
         return now
 
@@ -115,7 +115,7 @@ class LogOracle:
         self.call("tasks_run_themselves", value=value)
 
     def run_tasks(self) -> list[str]:
-        """Run what is due in all logs; the names of the tasks."""
+        """Run the due tasks of all logs, and return their names."""
         return list(self.call("run_tasks"))
 
     # --- logs ---
@@ -134,9 +134,9 @@ class LogOracle:
         max_transaction_timeout_ms: int = 900_000,
         verify_transactions: bool = False,
     ) -> OracleLog:
-        """Open (and make) a partition directory `topic-N` as LogManager does, with what the checkpoints say.
+        """Open (or create) a partition directory `topic-N` as LogManager does, with the values of the checkpoints.
 
-        config has topic keys; `internal.segment.bytes` allows segments below Kafka's 1 MB floor.
+        `config` has topic configs; `internal.segment.bytes` allows segments below Kafka's 1 MB minimum.
         """
         number = self.call(
             "open",
@@ -154,7 +154,7 @@ class LogOracle:
         return OracleLog(self.call, number, directory)
 
     def connect(self, bootstrap: str) -> KafkaClient:
-        """The Java client of a running broker."""
+        """Return a Java client of a running broker."""
         return KafkaClient(self.call, self.call("client_connect", bootstrap=bootstrap))
 
     # --- record batches ---
@@ -178,7 +178,7 @@ class LogOracle:
         leader_epoch: int = -1,
         delete_horizon_ms: int = -1,
     ) -> bytes:
-        """One batch (or, for magic 0 and 1, messages or one wrapper) as MemoryRecordsBuilder writes it."""
+        """Return one batch (for magic 0 and 1: messages, or one wrapper) as MemoryRecordsBuilder writes it."""
         return from_base64(
             self.call(
                 "build_batch",
@@ -238,7 +238,7 @@ class LogOracle:
         )
 
     def decode(self, records: bytes) -> list[OracleBatch]:
-        """The whole batches in records, with all their records; a cut one at the end is not there."""
+        """Return the complete batches in records, with all their records. An incomplete batch at the end is skipped."""
         return [OracleBatch.parse(batch) for batch in self.call("decode", records=to_base64(records))]
 
     def validate(
@@ -257,7 +257,7 @@ class LogOracle:
         leader_epoch: int = 0,
         origin: Origin = "CLIENT",
     ) -> ValidationResult:
-        """LogValidator: check produced records, give them offsets; the source codec is that of the first batch."""
+        """Check produced records with LogValidator and assign offsets. The source codec is that of the first batch."""
         answer = self.call(
             "validate",
             records=to_base64(records),
@@ -285,9 +285,9 @@ class LogOracle:
         now_ms: int | None = None,
         delete_retention_ms: int = 0,
     ) -> FilterResult:
-        """MemoryRecords.filterTo, the cleaner's core.
+        """Run MemoryRecords.filterTo, the core of the cleaner.
 
-        batch_retention: base offset → DELETE, RETAIN_EMPTY or DELETE_EMPTY (which the others have).
+        batch_retention: base offset → DELETE, RETAIN_EMPTY or DELETE_EMPTY (the default).
         """
         answer = self.call(
             "filter",
@@ -323,11 +323,11 @@ class LogOracle:
         self.call("write_leader_epochs", file=str(file), epochs=entries)
 
     def read_partition_metadata(self, file: Path) -> str:
-        """The topic id in a partition.metadata file."""
+        """Return the topic id in a partition.metadata file."""
         return str(self.call("read_partition_metadata", file=str(file)))
 
     def read_clean_shutdown(self, directory: Path) -> int | None:
-        """The broker epoch in the clean-shutdown marker of a log directory."""
+        """Return the broker epoch in the clean-shutdown marker of a log directory."""
         epoch = self.call("read_clean_shutdown", directory=str(directory))
         return None if epoch is None else int(epoch)
 
@@ -352,17 +352,17 @@ class LogOracle:
     # --- Kafka's tools, without a JVM for each ---
 
     def tool(self, main_class: str, *arguments: str) -> str:
-        """Run a tool's main() inside the oracle; what it printed."""
+        """Run a tool's main() inside the oracle, and return its output."""
         status, output = self.call("tool", **{"class": main_class, "arguments": list(arguments)})
         if status:
             raise AssertionError(f"{main_class} {' '.join(arguments)} ended with {status}:\n{output}\n{self.stderr()}")
         return str(output)
 
     def dump(self, *files: Path, options: Sequence[str] = ("--print-data-log", "--deep-iteration")) -> str:
-        """What DumpLogSegments prints for files."""
+        """Return the output of DumpLogSegments for files."""
         names = ",".join(map(str, files))
         return self.tool("org.apache.kafka.tools.DumpLogSegments", "--files", names, *options)
 
     def index_sanity_check(self, *files: Path) -> str:
-        """DumpLogSegments --index-sanity-check of .index and .timeindex files."""
+        """Return the output of DumpLogSegments --index-sanity-check for .index and .timeindex files."""
         return self.dump(*files, options=("--index-sanity-check",))

@@ -1,10 +1,10 @@
-"""MemoryFiles: `log/disk/files.py`'s file system in memory.
+"""MemoryFiles: the file system of `log/disk/files.py` in memory.
 
-It behaves as `DiskFiles` does where the log can tell: a file is opened on first use, an open file survives being
-renamed or removed, a released one is found again by its path, errors are the operating system's. `modified_ms` is
-`now_ms`, which stands still unless a test moves it.
+For the log it behaves like `DiskFiles`: a file is opened on first use, an open file survives a rename or removal, a
+released file is found again by its path, errors are those of the operating system. `modified_ms` is `now_ms`, which
+stands still unless a test moves it.
 
-Every change goes through one of the `_…` methods at the end of `MemoryFiles`; `RecordingFiles` notes them there.
+Every change goes through one of the `_…` methods at the end of `MemoryFiles`; `RecordingFiles` records them there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SPACE = Space(total=1 << 40, usable=1 << 39)
 
 
 class FileNode:
-    """A file's bytes, whatever it is called."""
+    """A file's bytes, independent of its name."""
 
     __slots__ = ("data", "modified_ms", "number")
 
@@ -50,7 +50,7 @@ def _error(code: int, path: str) -> OSError:
 
 
 class MemoryFile:
-    """A file opened by its path on first use, as `DiskFile` is."""
+    """A file opened by its path on first use, like `DiskFile`."""
 
     def __init__(self, files: MemoryFiles, path: str, *, read_only: bool) -> None:
         self.path = path
@@ -162,7 +162,7 @@ class MemoryFiles:
             self._link(folder, name, FileNode(modified_ms=self.now_ms))
         return self._file_node(path)
 
-    # What the log calls
+    # The interface that the log uses
 
     def open(self, path: str, *, create: bool = False, read_only: bool = False) -> MemoryFile:
         file = self.file_class(self, path, read_only=read_only)
@@ -243,7 +243,7 @@ class MemoryFiles:
     # For tests
 
     def tree(self, path: str = "") -> dict[str, bytes]:
-        """Every file below a folder with its bytes, by its path within it; an empty folder as a name with a slash."""
+        """Return every file below a folder with its bytes, by relative path; an empty folder is a name with a slash."""
         return flatten(self._folder_node(path), lambda node: bytes(node.data))
 
     # Every change
@@ -298,7 +298,7 @@ def flatten(folder: FolderNode, of: Callable[[FileNode], Result], prefix: str = 
 
 
 def memory_files(tree: dict[str, bytes], root: str = "") -> MemoryFiles:
-    """A file system that holds what `MemoryFiles.tree` gave."""
+    """Return a file system with the files that `MemoryFiles.tree` returned."""
     files = MemoryFiles()
     if root:
         files.make_directory(root)

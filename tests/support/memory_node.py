@@ -23,6 +23,7 @@ from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.startup.open_broker import open_broker
 from tailrace.broker.storage.cleaning import Work
+from tailrace.fetch.fetch_plan import FetchAuthorizer
 from tailrace.log.disk.files import Files
 from tailrace.log.segments.position import FileSlice
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
@@ -40,7 +41,7 @@ def start(
     work_ns: Callable[[], int] = lambda: 0,
     **more: Any,
 ) -> Broker:
-    ids = count(1_000_000)  # low ones are reserved
+    ids = count(1_000_000)  # low ids are reserved
     return open_broker(
         files or MemoryFiles(),
         BrokerConfig.of(log_dirs=["/data"], port=9092, settings=static),
@@ -61,6 +62,11 @@ def with_services(broker: Broker, **parts: Any) -> Broker:
 def with_authorizer(broker: Broker, authorizer: Authorizer) -> Broker:
     """Return the same broker with an authorizer. Fetches are authorized as before."""
     return with_services(broker, authorizer=authorizer, permissions=Permissions(authorizer))
+
+
+def with_fetch_authorizer(broker: Broker, authorizer: FetchAuthorizer | None) -> Broker:
+    """Return the same broker, whose fetches ask this authorizer."""
+    return with_services(broker, fetches=broker.services.fetches.with_authorizer(authorizer))
 
 
 def with_request_work(broker: Broker, submit: Callable[[Work], None]) -> Broker:

@@ -1,4 +1,4 @@
-"""The nodes that `tailrace migrate` leaves: controllers of Apache Kafka and a broker of ours, from their properties."""
+"""The nodes after `tailrace migrate`: Apache Kafka controllers and a Tailrace broker, started from their properties."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.tailrace_process import TailraceProcess
 
 
 class MigratedController(KafkaBroker):
-    """A controller on the very directory and settings that a migration has written; it is never formatted."""
+    """A controller on the directory and settings that a migration has written; it is never formatted."""
 
     def __init__(self, installation: KafkaInstallation, path: Path, extra: Mapping[str, str] | None = None) -> None:
         self._told = parse_properties(path.read_text())
@@ -27,7 +27,7 @@ class MigratedController(KafkaBroker):
 
 
 def migrated_broker(target: Path, data: Path, port: int, *options: str) -> TailraceProcess:
-    """Not started yet."""
+    """Return the broker, not started yet."""
     broker = TailraceProcess(
         data, "--config", str(target / "broker.properties"), "--log-level", "info", *options, port=port
     )

@@ -1,4 +1,4 @@
-"""Settings of OAUTHBEARER for brokers and for clients, with an identity provider of the tests."""
+"""OAUTHBEARER settings for brokers and clients, with the tests' identity provider."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ TRUST = f'ssl.truststore.type="PEM" ssl.truststore.location="{TLS / "authority.p
 
 
 def listener(name: str, provider: IdentityProvider, **more: str) -> dict[str, str]:
-    """A listener that takes signed tokens; `more` are settings of the mechanism, with _ for a dot."""
+    """Return the settings of a listener that accepts signed tokens; `more` are settings of the mechanism, with _ for a
+    dot.
+    """
     prefix = f"listener.name.{name.lower()}.oauthbearer"
     return {
         f"{prefix}.sasl.jaas.config": f"{MODULE} {TRUST};",
@@ -26,7 +28,7 @@ def listener(name: str, provider: IdentityProvider, **more: str) -> dict[str, st
 
 
 def client(provider: IdentityProvider, name: str = "alice", protocol: str = "SASL_PLAINTEXT") -> dict[str, str]:
-    """What a client of Kafka's, or ours, is told to get its token from the endpoint."""
+    """Return the client settings, for Kafka's clients or ours, that get a token from the endpoint."""
     return {"security.protocol": protocol, "sasl.mechanism": "OAUTHBEARER", **login(provider, name)}
 
 

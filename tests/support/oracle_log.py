@@ -22,12 +22,12 @@ from tests.support.oracle_types import (
     to_base64,
 )
 
-# What ListOffsets sends instead of a time.
+# Special timestamps of ListOffsets.
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 
 
 class OracleLog:
-    """Kafka's UnifiedLog; after close, crash or delete it is gone and every call is an error."""
+    """Kafka's UnifiedLog. After close, crash or delete every call is an error."""
 
     def __init__(self, call: Callable[..., Any], number: int, directory: Path) -> None:
         self._send = call
@@ -51,9 +51,9 @@ class OracleLog:
     ) -> AppendInfo:
         """Append as the partition's leader.
 
-        transaction_version: for markers (origin COORDINATOR), 0 unless given; from 2 a marker's epoch must be
-        above the one the transaction's records have. verified: first get the guard that a log opened with
-        verify_transactions asks for.
+        transaction_version: for markers (origin COORDINATOR), by default 0. From 2 on, a marker's epoch must be above
+        that of the transaction's records. verified: first get the guard that a log opened with verify_transactions
+        requires.
         """
         answer = self._call(
             "append_as_leader",
@@ -67,7 +67,7 @@ class OracleLog:
         return AppendInfo.parse(answer)
 
     def append_as_follower(self, records: bytes, *, leader_epoch: int = 2**31 - 1) -> AppendInfo:
-        """leader_epoch: the follower's; batches with a later one are left out."""
+        """Append as a follower. leader_epoch: the follower's; batches with a later epoch are skipped."""
         answer = self._call("append_as_follower", records=to_base64(records), leader_epoch=leader_epoch)
         return AppendInfo.parse(answer)
 
@@ -79,15 +79,15 @@ class OracleLog:
         self._call("assign_epoch", epoch=epoch, offset=offset)
 
     def roll(self, next_offset: int | None = None) -> int:
-        """Seal the active segment; the base offset of the new one."""
+        """Seal the active segment, and return the base offset of the new one."""
         return int(self._call("roll", next_offset=next_offset))
 
     def flush(self, *, active: bool = True) -> None:
-        """Flush; with active, also when the active segment is empty (as a clean stop does)."""
+        """Flush. With `active`, also when the active segment is empty, as a clean stop does."""
         self._call("flush", active=active)
 
     def flush_up_to(self, offset: int) -> None:
-        """Flush what lies before offset."""
+        """Flush the records before an offset."""
         self._call("flush_up_to", offset=offset)
 
     def take_snapshot(self) -> None:
@@ -102,15 +102,15 @@ class OracleLog:
     # --- removing ---
 
     def delete_old_segments(self) -> int:
-        """Retention by time, size and log start; the number of segments removed."""
+        """Apply retention by time, size and log start, and return the number of removed segments."""
         return int(self._call("delete_old_segments"))
 
     def delete_records(self, before_offset: int, *, reason: str = "ClientRecordDeletion") -> bool:
-        """Move the log start offset up; whether it moved. reason: a LogStartOffsetIncrementReason."""
+        """Move the log start offset up, and return True if it moved. reason: a LogStartOffsetIncrementReason."""
         return bool(self._call("delete_records", before_offset=before_offset, reason=reason))
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop offset and what follows; whether anything was."""
+        """Truncate to an offset, and return True if anything was removed."""
         return bool(self._call("truncate_to", offset=offset))
 
     def truncate_fully_and_start_at(self, offset: int, *, log_start_offset: int | None = None) -> None:
@@ -129,7 +129,9 @@ class OracleLog:
         return [AbortedTransaction(**entry) for entry in found]
 
     def offsets_by_timestamp(self, timestamps: Iterable[int]) -> list[TimestampOffset | None]:
-        """For each timestamp (or LATEST, EARLIEST, MAX_TIMESTAMP, …) what ListOffsets is told; None: nothing."""
+        """Return the result of ListOffsets for each timestamp (or LATEST, EARLIEST, MAX_TIMESTAMP, …), or None if there
+        is none.
+        """
         answers = self._call("offsets_by_timestamp", timestamps=list(timestamps))
         return [None if answer is None else TimestampOffset(*answer) for answer in answers]
 
@@ -137,7 +139,7 @@ class OracleLog:
         return self.offsets_by_timestamp([timestamp])[0]
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int] | None:
-        """(epoch, end offset) as OffsetsForLeaderEpoch answers."""
+        """Return (epoch, end offset) as OffsetsForLeaderEpoch does."""
         answer = self._call("end_offset_for_epoch", epoch=epoch)
         return None if answer is None else (answer[0], answer[1])
 
@@ -156,7 +158,7 @@ class OracleLog:
     # --- compaction ---
 
     def cleanable_offsets(self, last_clean_offset: int | None = None) -> CleanableOffsets:
-        """The dirty section from last_clean_offset, what the cleaner checkpoint said (None: nothing)."""
+        """Return the dirty range after last_clean_offset, the value of the cleaner checkpoint (None: no entry)."""
         return CleanableOffsets(**self._call("cleanable_offsets", last_clean_offset=last_clean_offset))
 
     def clean(
@@ -168,10 +170,10 @@ class OracleLog:
         max_io_buffer_size: int = 1024 * 1024 + 12,
         load_factor: float = 0.9,
     ) -> CleanResult:
-        """Compact once, as one cleaner thread does when it has chosen this log; nothing dirty, nothing done.
+        """Compact once, like a cleaner thread that has chosen this log. Does nothing if nothing is dirty.
 
-        dedupe_buffer_size: 24 bytes a key; io_buffer_size is for reading and writing together, and both grow
-        to max_io_buffer_size (message.max.bytes) when a batch does not fit.
+        dedupe_buffer_size: 24 bytes per key. io_buffer_size is for reading and writing together; both buffers grow to
+        max_io_buffer_size (message.max.bytes) when a batch does not fit.
         """
         answer = self._call(
             "clean",
@@ -194,16 +196,16 @@ class OracleLog:
         self.directory = self.directory.with_name(name)
 
     def shut_down(self) -> None:
-        """Flush and close: what a clean broker stop does to a log (the caller writes the checkpoints)."""
+        """Flush and close, as a clean broker stop does to a log. The caller writes the checkpoints."""
         self.flush()
         self.close()
 
     def close(self) -> None:
-        """Close cleanly: indexes trimmed, producer snapshot written; what is pending is dropped, not run."""
+        """Close cleanly: indexes are trimmed, the producer snapshot is written, pending tasks are dropped."""
         self._call("close")
 
     def crash(self) -> None:
-        """Let go of the files as they are: indexes at full size, nothing flushed, nothing written."""
+        """Close the files as they are: indexes at full size, nothing flushed, nothing written."""
         self._call("crash")
 
     def delete(self) -> None:

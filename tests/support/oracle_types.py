@@ -1,6 +1,6 @@
-"""What Apache Kafka answers through the oracle, as plain values.
+"""Results of Apache Kafka through the oracle, as plain values.
 
-Names follow ours, not Java's; offsets and times are integers, `None` stands for an empty Optional.
+Names follow ours, not Java's. Offsets and times are integers, `None` stands for an empty Optional.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Json = dict[str, Any]
 
 
 class OracleError(Exception):
-    """Kafka threw: `kind` is the exception's simple class name, `code` the protocol error a client is told.
+    """An exception of Kafka: `kind` is its simple class name, `code` the protocol error that a client would get.
 
-    A batch refused record by record (RecordValidationException) has the exception inside it as `kind`, and
-    the refused records as (index in the batch, reason) in `record_errors`.
+    For a batch that is refused record by record (RecordValidationException), `kind` is the inner exception, and
+    `record_errors` has the refused records as (index in the batch, reason).
     """
 
     def __init__(self, failure: Json) -> None:
@@ -55,7 +55,7 @@ class AppendInfo:
 
 @dataclass(frozen=True, slots=True)
 class OffsetPosition:
-    """Where an offset lies; base and position are -1 where Kafka knows the offset only."""
+    """The place of an offset. Base and position are -1 where Kafka knows the offset only."""
 
     offset: int
     segment_base_offset: int
@@ -191,7 +191,7 @@ class CleanableOffsets:
 @dataclass(frozen=True, slots=True)
 class CleanResult:
     from_offset: int
-    to_offset: int  # the next first dirty offset: what the cleaner checkpoint keeps
+    to_offset: int  # the next first dirty offset, which the cleaner checkpoint keeps
     bytes_read: int
     bytes_written: int
     messages_read: int
@@ -203,7 +203,7 @@ class CleanResult:
 
 @dataclass(frozen=True, slots=True)
 class OracleRecord:
-    """A record to build, or one that Kafka decoded; `offset` None continues from the one before."""
+    """A record to build, or one that Kafka decoded; `offset` None continues from the previous record."""
 
     key: bytes | None = None
     value: bytes | None = None
@@ -254,7 +254,7 @@ class OracleBatch:
     transactional: bool
     control: bool
     delete_horizon_ms: int | None
-    count: int | None  # None for v0 and v1, which do not say
+    count: int | None  # None for v0 and v1, which have no count
     crc: int
     records: list[OracleRecord] = field(default_factory=list)
     error: OracleError | None = None  # why the records could not be read

@@ -16,7 +16,7 @@ def varint(number: int) -> bytes:
 
 
 def message(number: int, contents: bytes) -> bytes:
-    """A string, bytes or an embedded message."""
+    """Return a field with a string, bytes or an embedded message."""
     return varint(number << 3 | 2) + varint(len(contents)) + contents
 
 
@@ -25,12 +25,12 @@ def flag(number: int, value: int) -> bytes:
 
 
 def attribute(number: int, key: str, value: bytes) -> bytes:
-    """An attribute whose AnyValue has these bytes."""
+    """Return an attribute whose AnyValue has these bytes."""
     return message(number, message(1, key.encode()) + message(2, value))
 
 
 def point(value: float, attributes: Mapping[str, str] | None = None) -> bytes:
-    """A data point of a gauge or a sum; integers and doubles differ on the wire."""
+    """Return a data point of a gauge or a sum; integers and doubles differ on the wire."""
     number = b"\x31" + struct.pack("<q", value) if isinstance(value, int) else b"\x21" + struct.pack("<d", value)
     labels = [attribute(7, key, message(1, text.encode())) for key, text in (attributes or {}).items()]
     return message(1, number + b"".join(labels))
@@ -41,7 +41,7 @@ def gauge(name: str, *points: bytes) -> bytes:
 
 
 def total(name: str, *points: bytes, is_delta: bool = False) -> bytes:
-    """A sum that only grows."""
+    """Return a sum that only grows."""
     kind = flag(2, 1 if is_delta else 2) + flag(3, 1)
     return message(2, message(1, name.encode()) + message(7, b"".join(points) + kind))
 

@@ -1,4 +1,4 @@
-"""Our log on a golden directory, and everything it reads there, in the manifest's own form."""
+"""Our log on a golden directory, and all values that it reads there, in the form of the manifest."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def open_golden(
     report: RecoveryReport | None = None,
     **changed: Any,
 ) -> PartitionLog:
-    """The log in `folder`, an unpacked golden directory, opened as its manifest says Kafka opened it."""
+    """Open the log in `folder`, an unpacked golden directory, with the values with which Kafka opened it."""
     settings = {**directory.manifest["open"], **changed}
     log = open_log(
         files or DiskFiles(),
@@ -67,9 +67,9 @@ def state_of(log: PartitionLog) -> dict[str, Any]:
 
 
 def _batch_start(log: PartitionLog, offset: int) -> int:
-    """The base offset of the batch that holds an offset.
+    """Return the base offset of the batch that holds an offset.
 
-    Kafka rounds an offset inside a batch (or inside a gap that compaction left) so once it has looked up its place.
+    Kafka rounds an offset inside a batch (or inside a gap that compaction left) in this way after it has looked it up.
     """
     found = next((header for segment in log.segments if (header := segment.find(offset))), None)
     return log.log_end_offset if found is None else found.base_offset
@@ -130,7 +130,7 @@ def aborted_of(log: PartitionLog) -> list[dict[str, Any]]:
 
 
 def read_all(log: PartitionLog, isolation: Isolation = Isolation.LOG_END) -> bytes:
-    """The bytes of every batch from the log start on, read one fetch after the other."""
+    """Return the bytes of every batch from the log start on, read fetch by fetch."""
     found = bytearray()
     offset = log.log_start_offset
     while True:
@@ -143,7 +143,7 @@ def read_all(log: PartitionLog, isolation: Isolation = Isolation.LOG_END) -> byt
 
 
 def split(data: bytes) -> Iterator[tuple[RecordBatch | Message, int]]:
-    """Batches and messages of all formats with the last offset of each."""
+    """Yield batches and messages of all formats, with the last offset of each."""
     view = memoryview(data)
     while view:
         entry = RecordBatch(view) if view[16] == 2 else Message(view)
@@ -164,7 +164,7 @@ def records_in(data: bytes) -> list[Record]:
 
 
 def plain_record(record: Record) -> list[Any]:
-    """offset, timestamp, key, value, headers: as manifests have it"""
+    """Return offset, timestamp, key, value and headers, as in manifests."""
     headers = [[_base64(header.key.encode()), _base64(header.value)] for header in record.headers]
     return [record.offset, record.timestamp, _base64(record.key), _base64(record.value), headers]
 
@@ -174,7 +174,7 @@ def _base64(data: bytes | None) -> str | None:
 
 
 def batches_of(data: bytes) -> list[dict[str, Any]]:
-    """Each batch as manifests have it, without what only Kafka's decoder says."""
+    """Return each batch as in manifests, without the fields that only Kafka's decoder gives."""
     return [_batch(entry) for entry, _ in split(data)]
 
 
@@ -212,13 +212,13 @@ def _batch(entry: RecordBatch | Message) -> dict[str, Any]:
 
 
 def lookup(log: PartitionLog, timestamp: int) -> list[Any] | None:
-    """timestamp, offset and leader epoch that ListOffsets tells for a time"""
+    """Return timestamp, offset and leader epoch as ListOffsets does for a time, or None."""
     found = find_offset(log, timestamp)
     return None if found is None else [found.timestamp, found.offset, found.leader_epoch]
 
 
 def consume(log: PartitionLog, isolation: Isolation = Isolation.READ_UNCOMMITTED) -> list[Record]:
-    """What a consumer keeps of the log: no control batches and, committed, nothing of aborted transactions."""
+    """Return the records that a consumer keeps: no control batches and, with read_committed, no aborted records."""
     found: list[Record] = []
     offset = log.log_start_offset
     while True:

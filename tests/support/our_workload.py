@@ -1,6 +1,6 @@
-"""What our log is given to write before Kafka boots on it: every kind of partition, each over several segments.
+"""Records that our log writes before Kafka boots on it: every kind of partition, each over several segments.
 
-Records are numbered, so that what was written can be told from what is read; times go back and forth.
+Records are numbered, so that a test can compare read records with the written ones. Timestamps go back and forth.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tailrace.records.control_records import ControlType, EndTransactionMarker, 
 
 
 class Writer:
-    """Appends to one log as its only replica: what is appended is replicated."""
+    """Appends to one log as its only replica, so that appended records are replicated at once."""
 
     def __init__(self, log: PartitionLog, now_ms: int) -> None:
         self.log = log
@@ -74,13 +74,13 @@ class Writer:
 
 
 def plain(writer: Writer) -> None:
-    """Every codec in turn."""
+    """Write batches with every codec in turn."""
     for n in range(40):
         writer.append(writer.batch(1 + n % 6))
 
 
 def idempotent(writer: Writer) -> None:
-    """Two producers with sequence numbers; the last batch of each comes twice."""
+    """Write with two idempotent producers; the last batch of each comes twice."""
     sequences = {1001: 0, 1002: 0}
     for n in range(24):
         producer_id = 1001 + n % 2
@@ -92,7 +92,7 @@ def idempotent(writer: Writer) -> None:
 
 
 def transactions(writer: Writer) -> None:
-    """Committed and aborted ones, interleaved over segments, and one that stays open."""
+    """Write committed and aborted transactions, interleaved over segments, and one that stays open."""
     sequences: dict[int, int] = {}
 
     def write(producer_id: int, count: int) -> None:
@@ -114,7 +114,7 @@ def transactions(writer: Writer) -> None:
 
 
 def deleted(writer: Writer) -> None:
-    """Records deleted up to the middle of a batch, and the segments before it gone."""
+    """Delete records up to the middle of a batch, with the segments before it."""
     plain(writer)
     writer.log.delete_records(writer.log.log_end_offset // 2, writer.now_ms)
     writer.log.delete_old_segments(writer.now_ms)
@@ -123,7 +123,7 @@ def deleted(writer: Writer) -> None:
 
 
 def truncated(writer: Writer) -> None:
-    """Cut back to an earlier segment, then on from there."""
+    """Truncate to an earlier segment, then append again."""
     plain(writer)
     log = writer.log
     log.truncate_to(log.segments[len(log.segments) // 2].base_offset + 5, writer.now_ms)
@@ -134,7 +134,7 @@ def truncated(writer: Writer) -> None:
 
 
 def compacted(writer: Writer) -> None:
-    """Keys written over and over, some deleted; cleaned twice, with tombstones still waiting."""
+    """Write keys again and again, with some tombstones, and clean twice while tombstones are still kept."""
     log = writer.log
     cleaned = None
     for turn in range(2):

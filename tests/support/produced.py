@@ -1,4 +1,4 @@
-"""append_produced: a partition's records placed and written, as a Produce request of one partition does it."""
+"""append_produced: places and writes a partition's records, like a Produce request for one partition."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def append_produced(
             failure = error
     if failure is not None and part.partition is not None:
         partitions.failed(part.partition, failure)
-        part.lose()
-    part.count()
+    if not part.error:
+        part.count(partitions)
     return part

@@ -1,4 +1,4 @@
-"""Writing a compaction proposal without Spark: the local cleaner's groups, left where a job would leave them."""
+"""Writes a compaction proposal without Spark: the local cleaner's groups, in the files that a job would leave."""
 
 from __future__ import annotations
 

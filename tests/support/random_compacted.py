@@ -1,4 +1,4 @@
-"""Random compacted logs on disk: keys that come again, tombstones, transactions, all codecs, many segments."""
+"""Random compacted logs on disk: repeated keys, tombstones, transactions, all codecs, many segments."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SETTINGS = {
 
 
 def opened(path: Path, settings: dict[str, str], now_ms: int) -> tuple[LogDirectory, PartitionLog]:
-    """The directory, made or opened again, and its one log, with everything replicated."""
+    """Return the directory, created or opened again, and its one log, with everything replicated."""
     config = parse_topic_config(settings)
     directory = LogDirectory(DiskFiles(), str(path), new_id=lambda: "0" * 32)
     directory.load(lambda topic: config, now_ms)
@@ -59,7 +59,7 @@ class RandomLog:
         self._epoch = 0
 
     def grow(self, path: Path, batches: int, now_ms: int) -> None:
-        """Append so many batches, end what transactions are open (or not), and stop cleanly."""
+        """Append so many batches, end open transactions (or not), and stop cleanly."""
         directory, log = opened(path, self.settings, now_ms)
         chance = self.chance
         open_ids: set[int] = set()
@@ -115,7 +115,7 @@ class RandomLog:
 
 
 def clean_locally(path: Path, settings: dict[str, str], now_ms: int) -> None:
-    """One round of the cleaner, as a broker would do it."""
+    """Run one round of the cleaner, as a broker does."""
     directory, log = opened(path, settings, now_ms)
     checkpoint = CleanerCheckpoint(DiskFiles(), str(path))
     dirty = find_dirty_range(log, checkpoint.read().get(log.partition), now_ms)

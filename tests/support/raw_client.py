@@ -25,7 +25,7 @@ class RawClient:
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def receive(self, api_key: int, version: int) -> Any:
-        """The next response; ConnectionError if the broker has closed the connection."""
+        """Return the next response. Raise ConnectionError if the broker has closed the connection."""
         (size,) = struct.unpack(">i", self._read(4))
         answer = self._read(size)
         position = read_response_header(api_key, version, answer)[1]

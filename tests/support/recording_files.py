@@ -1,8 +1,8 @@
-"""RecordingFiles: MemoryFiles that notes every change and every sync, so that a crash at any point can be replayed.
+"""RecordingFiles: MemoryFiles that records every change and every sync, so that a crash at any point can be replayed.
 
-An operation names files and folders by their node, not by their path: what was written to a file stays written when it
-is renamed, and a synced name says nothing about the bytes behind it. Everything that is there when recording starts
-counts as durable.
+An operation names files and folders by their node, not by their path: written bytes stay written when the file is
+renamed, and a synced name does not mean that its bytes are synced. Everything that exists when recording starts counts
+as durable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Write(NamedTuple):
 
 
 class Truncate(NamedTuple):
-    """A new size; zeros past the old end if it grows."""
+    """A new size; a file that grows gets zeros past its old end."""
 
     node: int
     size: int
@@ -39,7 +39,7 @@ class Sync(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A new file or folder gets its first name."""
+    """The first name of a new file or folder."""
 
     folder: int
     name: str
@@ -89,12 +89,12 @@ class Image(NamedTuple):
 
 
 class RecordingFiles(MemoryFiles):
-    """`trace` is what happened since it was made, `base` what was there before."""
+    """`trace` has the operations since the start of recording, `base` the state before."""
 
     def __init__(self, root: FolderNode | None = None) -> None:
         super().__init__(root)
         self.trace: list[Operation] = []
-        self.names: dict[int, str] = {self.root.number: ""}  # the name a node had last, to tell people
+        self.names: dict[int, str] = {self.root.number: ""}  # the last name of each node, for messages
         self.base = Image(self.root.number, {}, {})
         self._take(self.root)
 

@@ -1,7 +1,7 @@
-"""Replay: the steps of a golden directory's manifest, done again by our log.
+"""Replay: runs the steps of a golden directory's manifest with our log.
 
-Every step's outcome is compared at once with what Kafka's was: offsets, error codes, numbers of segments. What is left
-on disk is for the test to compare.
+The result of each step is compared with Kafka's at once: offsets, error codes, numbers of segments. The test compares
+the files afterwards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tailrace.records.checks.validation import Origin
 
 Step = Mapping[str, Any]
 
-# As the oracle's cleaner has them.
+# The values of the oracle's cleaner.
 KAFKAS_BUFFERS = CleanerSettings(dedupe_buffer_bytes=2 * 1024 * 1024, io_buffer_bytes=512 * 1024)
 
 
@@ -45,7 +45,7 @@ class Replay:
             self.do(number, step)
 
     def do(self, number: int, step: Step) -> None:
-        """One step; AssertionError names it if it comes out otherwise than with Kafka."""
+        """Run one step. Raise AssertionError, which names the step, if the result differs from Kafka's."""
         self.now_ms = step["now_ms"]
         call: Callable[..., Any] = getattr(self, f"_{step['call']}")
         what = f"step {number}: {step['call']}"
@@ -88,7 +88,7 @@ class Replay:
             self.log.assign_topic_id(TopicId.parse(topic_id))
 
     def _advance(self) -> None:
-        pass  # what became due runs after every step
+        pass  # due tasks run after every step
 
     def _append_as_leader(self, records: str, leader_epoch: int = 0, origin: str = "CLIENT") -> AppendResult:
         return self.log.append_as_leader(

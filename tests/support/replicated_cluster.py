@@ -1,4 +1,4 @@
-"""ReplicatedCluster: brokers below the same controllers, ours or Kafka's, and what becomes of a topic's replicas."""
+"""ReplicatedCluster: Tailrace and Kafka brokers below the same controllers, and checks of a topic's replicas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Node = TailraceProcess | KafkaMember
 
 @contextmanager
 def frozen(node: Node) -> Iterator[None]:
-    """It does nothing, and its connections stay open."""
+    """Stop a process with SIGSTOP for a block; its connections stay open."""
     assert node.process is not None
     os.kill(node.process.pid, signal.SIGSTOP)
     try:
@@ -34,7 +34,7 @@ def frozen(node: Node) -> Iterator[None]:
 
 
 def eventually(check: Callable[[], Any], what: str) -> Any:
-    """What a check gives once it gives something."""
+    """Return the first true result of a check, which is repeated until then."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         found = check()
@@ -45,7 +45,7 @@ def eventually(check: Callable[[], Any], what: str) -> Any:
 
 
 class ReplicatedCluster:
-    """Some brokers by their ids; whoever is alive answers for all."""
+    """Brokers by id. Any running broker answers questions about the cluster."""
 
     def __init__(self, brokers: dict[int, Node]) -> None:
         self.brokers = brokers
@@ -58,7 +58,7 @@ class ReplicatedCluster:
         return self.brokers[broker_id]
 
     def create(self, topic: str, replicas: Sequence[Sequence[int]], **config: str) -> None:
-        """A topic whose partitions are where it is said."""
+        """Create a topic with the given replicas for each partition."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         settings = {key.replace("_", "."): text for key, text in config.items()}
         wanted = NewTopic(topic, len(replicas), replica_assignment=[list(one) for one in replicas], config=settings)
@@ -67,13 +67,13 @@ class ReplicatedCluster:
             self.await_isr(topic, index, one)
 
     def state(self, topic: str, partition: int) -> tuple[int, list[int]]:
-        """(leader, ISR) of a partition, as any broker tells it."""
+        """Return (leader, ISR) of a partition, according to any broker."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         known = admin.list_topics(topic, timeout=30).topics[topic].partitions.get(partition)
         return (-1, []) if known is None else (known.leader, sorted(known.isrs))
 
     def await_isr(self, topic: str, partition: int, isr: Sequence[int]) -> int:
-        """The leader, once these are in sync."""
+        """Wait until the ISR is as given, and return the leader."""
 
         def leader() -> list[int] | None:
             found, in_sync = self.state(topic, partition)
@@ -90,7 +90,7 @@ class ReplicatedCluster:
         self.brokers[broker_id].start()
 
     def await_leader(self, topic: str, partition: int, among: Sequence[int]) -> int:
-        """Who of some brokers leads, once one of them does."""
+        """Wait until one of some brokers leads, and return it."""
 
         def leader() -> list[int] | None:
             found, _ = self.state(topic, partition)
@@ -104,7 +104,7 @@ class ReplicatedCluster:
         return b"".join(one.read_bytes() for one in sorted(folder.glob("*.log")))
 
     def await_same(self, topic: str, partition: int, broker_ids: Sequence[int]) -> None:
-        """Until the replicas have the same bytes, and know the same leader epochs."""
+        """Wait until the replicas have the same bytes and the same leader epochs."""
 
         def are_same() -> bool:
             return len({self.log(one, topic, partition) for one in broker_ids}) == 1
@@ -122,7 +122,9 @@ def brokers_below(
     theirs: Sequence[int] = (),
     of_one: Mapping[int, Mapping[str, str]] | None = None,
 ) -> Iterator[ReplicatedCluster]:
-    """Brokers with the given ids, each in a directory `broker-ID`; some may have settings that the others have not."""
+    """Start brokers with the given ids, each in a directory `broker-ID`. `of_one`: additional settings of single
+    brokers.
+    """
     chosen = {number: {**settings, **(of_one or {}).get(number, {})} for number in (*ours, *theirs)}
     brokers: dict[int, Node] = {}
     with ExitStack() as stack:

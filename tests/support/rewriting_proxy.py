@@ -1,7 +1,7 @@
 """RewritingProxy: a proxy in front of a broker that may answer requests in its place.
 
     def answer(exchange: Exchange) -> None:
-        exchange.reply(exchange.ask())          # what the broker answers
+        exchange.reply(exchange.ask())          # the broker's own response
 
     with RewritingProxy(advertised_port, broker_port, answer): …
 
@@ -23,7 +23,7 @@ from tailrace.protocol.registry import response_class
 
 
 class Exchange:
-    """A request of a client, and the connections on which it is answered."""
+    """A request of a client, and the two connections of the proxy."""
 
     def __init__(self, client: socket.socket, broker: socket.socket, frame: bytes) -> None:
         self._client = client
@@ -32,11 +32,11 @@ class Exchange:
         self.api_key, self.version = struct.unpack_from(">hh", frame)
 
     def next(self) -> Exchange:
-        """Wait for the client's next request on this connection, while this one is not answered."""
+        """Wait for the client's next request on this connection, while this one is still unanswered."""
         return Exchange(self._client, self._broker, _receive(self._client))
 
     def ask(self) -> bytes:
-        """Return the broker's answer."""
+        """Return the broker's response."""
         _send(self._broker, self.frame)
         return _receive(self._broker)
 
@@ -48,7 +48,9 @@ class Exchange:
         return response_class(self.api_key).decode(answer, self.version, position)
 
     def encode(self, response: Any, answer: bytes) -> bytes:
-        """Return the response as the answer to this request, with the rest of the header from an answer of its kind."""
+        """Return `response` encoded as the response to this request. The rest of the header comes from a
+        real response.
+        """
         position = read_response_header(self.api_key, self.version, answer)[1]
         return self.frame[4:8] + answer[4:position] + bytes(response.encode(self.version))
 

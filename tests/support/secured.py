@@ -1,4 +1,4 @@
-"""Settings of secured listeners, for brokers of ours and of Kafka's, and for clients: certificates and passwords."""
+"""Settings of secured listeners, for Tailrace, Kafka and clients: certificates and passwords."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STORES = {
 
 
 def jaas(kind: str, name: str, password: str, **users: str) -> str:
-    """sasl.jaas.config; `users` are those that PLAIN lets in."""
+    """Return a value of sasl.jaas.config; `users` are those that PLAIN accepts."""
     module = f"org.apache.kafka.common.security.{kind.lower()}.{kind}LoginModule"
     known = "".join(f' user_{user}="{word}"' for user, word in users.items())
     return f'{module} required username="{name}" password="{password}"{known};'
@@ -24,7 +24,7 @@ def jaas(kind: str, name: str, password: str, **users: str) -> str:
 def librdkafka(
     mechanism: str | None = None, name: str = "", password: str = "", *, tls: bool = False
 ) -> dict[str, str]:
-    """What a client of librdkafka is told; with a certificate of its own where there is TLS."""
+    """Return the settings of a librdkafka client, with a client certificate if TLS is used."""
     settings = {}
     if tls:
         settings = {

@@ -1,8 +1,8 @@
-"""ShareGroupPlay: members of share groups that join, leave and misbehave, and administrators that set and delete what
-groups remember, drawn by a seed, at both twins.
+"""ShareGroupPlay: random members of share groups and administrators at both twins.
 
-Topics have the same ids at both, so that the simple assignor comes to the same shares. Kafka initializes the state of
-partitions after it has answered; the next step comes when its logs are as long as ours.
+Members join, leave and misbehave; administrators set and delete the groups' offsets. Topics have the same ids at both
+sides, so that the simple assignor gives the same shares. Kafka initializes the state of partitions after its response;
+the next step waits until its logs are as long as ours.
 """
 
 from __future__ import annotations
@@ -92,10 +92,11 @@ class ShareTwins(GroupTwins):
         self.ask_both("admin", FindCoordinatorRequest(key="any"), 1)
 
     def create(self, name: str, partitions: int) -> None:
-        """Create a topic at both, under an id that leaves no choice to the assignor.
+        """Create a topic at both sides, with an id for which the assignor has no choice.
 
         Kafka's assignor visits topics in the order of an immutable set, which differs from one start of a JVM to the
-        next. The order decides only between partitions that share a bucket of a hash map, so there are none.
+        next. The order matters only between partitions that share a bucket of a hash map, so the id is chosen such that
+        none do.
         """
         topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
         request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
@@ -117,7 +118,7 @@ class ShareTwins(GroupTwins):
         self._wait(lambda: self._is_known(name, partitions))
 
     def _is_known(self, name: str, partitions: int) -> bool:
-        """Whether Kafka's coordinators have heard of a topic: that of share groups' state is told last."""
+        """Return True if Kafka's coordinators know a topic. The coordinator of share groups' state learns it last."""
         topic = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic(
             topic_name=name, partitions=[partitions - 1]
         )
@@ -131,8 +132,8 @@ class ShareTwins(GroupTwins):
         for answer in self.ask_both("admin", request, 2):
             assert answer.results[0].error_code == 0, answer
         self._wait(lambda: self._kafkas_partitions(name) == partitions)
-        # A question about a partition that Kafka's share coordinator does not know yet takes it many seconds to answer:
-        # it asks again five times, each time after a longer pause.
+        # If Kafka's share coordinator does not know a partition yet, it needs many seconds to respond: it retries five
+        # times, each time after a longer pause.
         self._wait(lambda: self._is_known(name, partitions))
 
     def delete(self, name: str) -> None:
@@ -140,7 +141,7 @@ class ShareTwins(GroupTwins):
         self.wait_alike()
 
     def set_session_timeout(self, group_id: str, timeout_ms: int) -> None:
-        """From the next heartbeat on."""
+        """Set the session timeout of a group, effective from the next heartbeat on."""
         configs = [
             IncrementalAlterConfigsRequest.AlterableConfig(name=name, value=str(value))
             for name, value in (
@@ -153,10 +154,10 @@ class ShareTwins(GroupTwins):
         )
         for answer in self.ask_both("admin", IncrementalAlterConfigsRequest(resources=[resource]), 1):
             assert answer.responses[0].error_code == 0, answer
-        time.sleep(1)  # nothing tells when the coordinator has heard of it
+        time.sleep(1)  # no response shows when the coordinator has applied it
 
     def wait_until_gone(self, group_id: str, member_id: str) -> None:
-        """A member has been silent for too long."""
+        """Wait until a silent member has been removed."""
 
         def is_gone() -> bool:
             self.ours.tick(int(time.time() * 1000))
@@ -174,7 +175,7 @@ class ShareTwins(GroupTwins):
         return len(self._looking.ask(request, 9).topics[0].partitions)
 
     def wait_alike(self) -> None:
-        """Until Kafka has written as much as ours."""
+        """Wait until Kafka has written as many records as Tailrace."""
         for key in (OFFSETS, STATE):
             if key.topic not in self.ours.services.controller.image.topics:
                 continue
@@ -182,11 +183,11 @@ class ShareTwins(GroupTwins):
             try:
                 self._wait(lambda key=key, ours=ours: self._kafkas_end(key) >= ours)  # type: ignore[misc]
             except TimeoutError:
-                raise AssertionError(self._story(self._told_ends(key))) from None
-            assert self._kafkas_end(key) == ours, self._story(self._told_ends(key))
+                raise AssertionError(self._story(self._last_records(key))) from None
+            assert self._kafkas_end(key) == ours, self._story(self._last_records(key))
 
-    def _told_ends(self, key: TopicPartition) -> str:
-        """The last records of both, of which one has written more."""
+    def _last_records(self, key: TopicPartition) -> str:
+        """Return the last records of both sides, one of which has written more."""
         log = (self.kafka.data / str(OFFSETS) / f"{0:020}.log").read_bytes()
         lines = [f"{key}: Kafka has {self._kafkas_end(key)} records"]
         for side, records in zip(("Kafka", "we   "), self.records(log), strict=True):
@@ -210,7 +211,7 @@ class ShareTwins(GroupTwins):
         return found
 
     def states(self) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
-        """What is in `__share_group_state`, by share partition."""
+        """Return the records in `__share_group_state`, by share partition."""
         log = self.ours.services.partitions.find(STATE).log
         found = log.read(log.log_start_offset, 1 << 30).slice
         kafkas = self.kafka.data / str(STATE) / f"{0:020}.log"
@@ -304,7 +305,7 @@ class ShareGroupPlay:
             return
         if answer["errorCode"] == 0:
             member.epoch = answer["memberEpoch"]
-        elif answer["errorCode"] in (25, 110, 69):  # unknown, fenced, group gone
+        elif answer["errorCode"] in (25, 110, 69):  # unknown member, fenced epoch, group gone
             member.epoch = 0
 
     def beat(self, member: Member) -> None:
@@ -347,7 +348,7 @@ class ShareGroupPlay:
         ]
         self._beat(member, full=False, **self.random.choice(kinds))
 
-    # What is told
+    # Describe and list requests
 
     def describe(self, member: Member) -> None:
         self.step(member.name, ShareGroupDescribeRequest(group_ids=[self.group, "no-such-group"]), 1)
@@ -396,7 +397,7 @@ class ShareGroupPlay:
             self.step(member.name, DeleteGroupsRequest(groups_names=[self.group]), 2)
 
     def other_kind(self, member: Member) -> None:
-        """What is for groups of another kind."""
+        """Send a request for groups of another kind."""
         requests = [
             (OffsetDeleteRequest(group_id=self.group), 0),
             (DescribeGroupsRequest(groups=[self.group]), 6),
@@ -482,7 +483,7 @@ class ShareGroupPlay:
 
     def _ask_state(self, request: Any, topic: Any, topic_id: bytes, partition: Any, member: Member) -> None:
         if STATE.topic not in self.twins.ours.services.controller.image.topics:
-            return  # Kafka says that it is not the coordinator, as long as there is no such topic
+            return  # Kafka responds with NOT_COORDINATOR as long as the topic does not exist
         version = 1 if request in (WriteShareGroupStateRequest, ReadShareGroupStateSummaryRequest) else 0
         asked = topic(topic_id=topic_id, partitions=[partition])
         self.step(member.name, request(group_id=self.group, topics=[asked]), version)

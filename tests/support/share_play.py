@@ -1,8 +1,8 @@
-"""SharePlay: members of a share group that fetch, acknowledge, renew, leave, come back and misbehave, drawn by a seed,
-at a real Kafka and at our broker; every answer has to be the same, and so has what is persisted in the end.
+"""SharePlay: random members of a share group, at Apache Kafka and at Tailrace.
 
-Our broker runs here and its clock is the wall's. Locks end when everybody pauses for longer than they last, and never
-in between: a step that would come too late for that is a pause.
+Members fetch, acknowledge, renew, leave, come back and misbehave. Every response must be the same at both sides, and so
+must the persisted state at the end. Tailrace runs in this process, with the wall clock. Locks expire only while all
+members pause: a step that would come too close to an expiry is replaced by a pause.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from tailrace.protocol.messages import (
 )
 from tailrace.records.batch import split_batches
 from tailrace.records.builder import BatchBuilder
-from tailrace.shares.state.share_state import combine, state_batches
-from tailrace.shares.state.share_state_coordinator import SharePartitionKey
+from tailrace.shares.state.persisted_state import SharePartitionKey, combine, state_batches
 from tests.support.memory_node import Client
 from tests.support.raw_client import RawClient
 
@@ -45,13 +44,13 @@ SETTINGS = {
     "group.share.partition.max.record.locks": "100",
     "auto.create.topics.enable": "false",
 }
-SETTLE_S = 0.15  # what Kafka does behind an answer, giving back the records of a session that ended
+AFTER_RESPONSE_S = 0.15  # time for Kafka's work after a response, such as releasing the records of a closed session
 KAFKA, OURS = 0, 1
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 
 
 class Side:
-    """One broker, and a connection to it for everybody."""
+    """One broker, with a connection for each member."""
 
     def __init__(self, bootstrap: str | None, broker: Broker | None) -> None:
         self._bootstrap = bootstrap
@@ -100,13 +99,14 @@ class Member:
     def __init__(self, name: str) -> None:
         self.name = name
         self.epoch = 0
-        self.held: dict[int, list[tuple[int, int]]] = {}  # by partition, ranges that it was given and may still have
+        # by partition, offset ranges that the member acquired and may still hold
+        self.held: dict[int, list[tuple[int, int]]] = {}
 
 
 class SharePlay:
     def __init__(self, bootstrap: str, ours: Broker, seed: int, settings: dict[str, str] | None = None) -> None:
-        # The order in which a session's partitions get their share of max_records is that of a Java hash map: where
-        # there are several, nobody asks for fewer records than there can be.
+        # The order in which a session's partitions get their share of max_records is that of a Java hash map. So a
+        # fetch of several partitions never asks for fewer records than there can be.
         self.partition_count = 1 + 2 * (seed % 2)
         self.limits = [1, 2, 3, 5, 8, 13, 40, 500] if self.partition_count == 1 else [500]
         self.random = Random(seed)
@@ -114,10 +114,11 @@ class SharePlay:
         self.topic = f"topic-{seed}"
         self.sides = (Side(bootstrap, None), Side(None, ours))
         self.members = [Member(f"member-{seed}-{number}") for number in range(3)]
-        self.keeper = Member(f"keeper-{seed}")  # holds a session and nothing else, so that the group is never without
+        # holds a session and nothing else, so that the group is never without one
+        self.keeper = Member(f"keeper-{seed}")
         self.steps: list[str] = []
         self.ends = [0] * self.partition_count
-        self.reached = [0] * self.partition_count  # up to where records were handed out
+        self.reached = [0] * self.partition_count  # end of the acquired records, by partition
         self._begun_s = 0.0
         self._prepare(settings or {})
 
@@ -145,7 +146,7 @@ class SharePlay:
         self._initialize_kafka()
         self._initialize_ours()
         if settings:
-            time.sleep(0.5)  # Kafka hears of the group's configuration in its own time
+            time.sleep(0.5)  # Kafka applies the group's configuration some time later
         for index in range(self.partition_count):
             self.produce(index, [1])
         for side in self.sides:
@@ -153,7 +154,9 @@ class SharePlay:
             _until(lambda side=side, ready=ready: self._is_ready(side, ready))
 
     def _is_ready(self, side: Side, ready: set[int]) -> bool:
-        """The state of all partitions is read: the keeper has been given the first record of each, and accepts it."""
+        """Return True if the state of all partitions is loaded: the keeper got the first record of each and
+        accepts it.
+        """
         answer = side.ask("keeper", self._fetch_request(side, self.keeper, max_wait_ms=500), 2)
         acks = {
             told.partition_index: [(0, 0, [ACCEPT])]
@@ -192,7 +195,7 @@ class SharePlay:
         for index in range(self.partition_count):
             answers: list[Any] = []
             key = SharePartitionKey(self.group, self.sides[OURS].topic_id, index)
-            broker.services.share_states.initialize(
+            broker.services.share_coordinator.initialize(
                 key, 0, 0, lambda *_, a=answers: a.append(_), lambda *_, a=answers: a.append(_), now_ms()
             )
             assert answers[0][0] is ErrorCode.NONE
@@ -213,7 +216,7 @@ class SharePlay:
         self.compare_states()
 
     def both(self, who: Member, make: Callable[[Side], Any], version: int = 2) -> Any:
-        """The answer of both, which is the same."""
+        """Return the response of both sides, which must be the same."""
         requests = [make(side) for side in self.sides]
         name = type(requests[0]).__name__
         self.steps.append(f"{who.name} {name} {_brief(requests[OURS])}")
@@ -275,7 +278,7 @@ class SharePlay:
         self._learn(member, told)
 
     def _acks(self, member: Member) -> dict[int, list[tuple[int, int, list[int]]]]:
-        """Of what a member was given: mostly once, mostly all of it, in all ways."""
+        """Return acknowledgements of records that a member holds: mostly once, mostly of all records, of every type."""
         acks: dict[int, list[tuple[int, int, list[int]]]] = {}
         renews = self.random.random() < 0.1
         for index, held in member.held.items():
@@ -307,7 +310,8 @@ class SharePlay:
 
     def produce(self, index: int, sizes: Sequence[int]) -> None:
         for size in sizes:
-            builder, now = BatchBuilder(base_offset=0), now_ms()  # retention deletes what is old
+            # recent timestamps, because retention deletes old records
+            builder, now = BatchBuilder(base_offset=0), now_ms()
             for number in range(size):
                 builder.append(now, None, b"record %d" % number)
             data = ProduceRequest.PartitionProduceData(index=index, records=bytes(builder.build()))
@@ -343,7 +347,7 @@ class SharePlay:
             self._learn(member, told)
 
     def close(self, member: Member) -> None:
-        """The last request of a session; or its first, once more, which leaves what was acquired with the member."""
+        """Close the session; or open it again, after which the member still holds its records."""
         if self.random.random() < 0.3:
             member.epoch = 0
             self.fetch(member)
@@ -359,7 +363,7 @@ class SharePlay:
             self.both(member, lambda side: self._fetch_request(side, member, acks, share_session_epoch=-1))
         member.epoch = 0
         member.held.clear()
-        time.sleep(SETTLE_S)
+        time.sleep(AFTER_RESPONSE_S)
 
     def hang_up(self, member: Member) -> None:
         self.steps.append(f"{member.name} hangs up")
@@ -367,11 +371,11 @@ class SharePlay:
             side.hang_up(member.name)
         member.epoch = 0
         member.held.clear()
-        time.sleep(SETTLE_S)
+        time.sleep(AFTER_RESPONSE_S)
 
     def delete_records(self, _: Member) -> None:
         index = self.random.randrange(self.partition_count)
-        # Not behind what was ever handed out: Kafka's start offset may go back then, for as long as a fetch.
+        # Not past the acquired records: Kafka's start offset may then go back for the duration of a fetch.
         offset = self.random.randint(0, self.reached[index])
         partition = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=index, offset=offset)
         topic = DeleteRecordsRequest.DeleteRecordsTopic(name=self.topic, partitions=[partition])
@@ -380,19 +384,19 @@ class SharePlay:
             side.ask("admin", DeleteRecordsRequest(topics=[topic], timeout_ms=5_000), 2)
 
     def pause(self, _: Member) -> None:
-        """Long enough for all locks to end."""
+        """Pause until all locks have expired."""
         self.steps.append("pause")
         time.sleep(max(self._begun_s + 2 * LOCK_MS / 1_000 + 0.2 - time.monotonic(), LOCK_MS / 1_000 + 0.2))
         broker = self.sides[OURS].broker
         assert broker is not None
         broker.tick(now_ms())
-        time.sleep(SETTLE_S)
+        time.sleep(AFTER_RESPONSE_S)
         self._begin_era()
 
     def _begin_era(self) -> None:
         self._begun_s = time.monotonic()
 
-    # What is persisted
+    # Persisted state
 
     def compare_states(self) -> None:
         kafka, ours = self.sides
@@ -406,7 +410,7 @@ class SharePlay:
         for told in answer.results[0].partitions:
             found: list[Any] = []
             key = SharePartitionKey(self.group, ours.topic_id, told.partition)
-            ours.broker.services.share_states.read_summary(
+            ours.broker.services.share_coordinator.read_summary(
                 key, lambda *_, f=found: f.append(_), lambda *_, f=found: f.append(_), 0
             )
             state = found[0][0]
@@ -445,7 +449,8 @@ class SharePlay:
         if any(RENEW in types for batches in acks.values() for _, _, types in batches):
             changes |= {"is_renew_ack": True, "max_bytes": 0, "min_bytes": 0, "max_records": 0}
         elif any(acks.values()):
-            changes["max_records"] = 0  # Kafka persists while it fetches: what is given back may be there or not
+            # Kafka persists while it fetches: released records may be in the response or not
+            changes["max_records"] = 0
         for name, value in changes.items():
             setattr(request, name, value)
         return request
@@ -498,5 +503,5 @@ def _brief(request: Any) -> str:
 def _until(is_so: Callable[[], bool], patience_s: float = 60) -> None:
     deadline = time.monotonic() + patience_s
     while not is_so():
-        assert time.monotonic() < deadline, "it has not come about"
+        assert time.monotonic() < deadline, "the condition was not met in time"
         time.sleep(0.02)

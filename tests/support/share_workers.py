@@ -1,9 +1,11 @@
-"""ShareWorkers: Java's KafkaShareConsumer as processes, and what they say.
+"""ShareWorkers: Java's KafkaShareConsumer as processes, and their output.
 
-with ShareWorkers(broker.bootstrap, "orders", "workers") as workers:
-    one = workers.start("one")
-    workers.wait_for(lambda said: "accept v1" in said)
-    one.kill()
+    with ShareWorkers(broker.bootstrap, "orders", "workers") as workers:
+        one = workers.start("one")
+        workers.wait_for(lambda said: "accept v1" in said)
+        one.kill()
+
+Each worker prints one line for each record that it acknowledges.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ class Worker:
         self._ended()
 
     def stop(self) -> None:
-        """Let it end by itself, its session closed."""
+        """Ask the process to end, so that it closes its session."""
         assert self.process.stdin is not None
         if self.process.poll() is None:
             self.process.stdin.write("\n")
@@ -87,7 +89,7 @@ class ShareWorkers:
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self._arguments = [topic, f"bootstrap.servers={bootstrap}", f"group.id={group}", "reconnect.backoff.max.ms=200"]
         self.workers: list[Worker] = []
-        self.heard: list[str] = []  # of all of them, as it came in
+        self.heard: list[str] = []  # output of all workers, in order of arrival
 
     def start(self, name: str, *settings: str) -> Worker:
         command = kafka_installation().command(

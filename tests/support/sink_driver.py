@@ -1,12 +1,12 @@
-"""A Spark driver of its own, to be killed: it copies topic `in` to topic `out` with our source and our sink.
+"""A Spark driver as a process that a test kills. It copies topic `in` to topic `out` with our source and our sink.
 
     python -m tests.support.sink_driver BOOTSTRAP CHECKPOINT [key=value …]
 
-    per_batch=100    offsets a micro-batch
-    deaths=0.001     how likely it is that a worker dies (kill -9) at a row
+    per_batch=100    offsets per micro-batch
+    deaths=0.001     probability that a worker dies (kill -9) at a row
     stop=yes         end when everything was copied; otherwise run until killed
 
-One line is printed for each micro-batch that Spark says is done. Workers belong to the driver's process group.
+One line is printed for each micro-batch that Spark reports as done. Workers belong to the driver's process group.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main(bootstrap: str, checkpoint: str, *settings: str) -> None:
 
 
 def commits(checkpoint: Path) -> int:
-    """The micro-batches that Spark has noted as done."""
+    """Return the number of micro-batches that Spark has recorded as done."""
     return max((int(path.name) for path in (checkpoint / "commits").glob("[0-9]*")), default=-1) + 1
 
 

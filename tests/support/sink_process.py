@@ -1,10 +1,10 @@
-"""A driver that does what Spark's does with the sink, as a process of its own, to be killed.
+"""A driver that calls the sink like Spark's driver, as a process that a test kills.
 
     python -m tests.support.sink_process BOOTSTRAP TOPIC NAME CHECKPOINT BATCHES SEED
 
-The checkpoint is a file with a line for each micro-batch that is done; what it lacks is done again, from the first on.
-Each task is a process too; some are killed (-9) in the middle, and tried again as another attempt. A commit that fails
-is followed by an abort, and ends the process with status 1.
+The checkpoint is a file with a line for each finished micro-batch; missing micro-batches are run again in order. Each
+task is a process too; some are killed (-9) in the middle and retried as another attempt. A commit that fails is
+followed by an abort, and ends the process with status 1.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def done(checkpoint: Path) -> int:
 
 
 def message_of(query: SinkQuery, writer: Any, batch: int, task: int, dice: random.Random) -> Any:
-    """What a task says in the end, however many of its attempts die."""
+    """Return the task's message to the driver, after as many attempts as it takes."""
     for attempt in range(ATTEMPTS):
         reading, writing = os.pipe()
         child = os.fork()

@@ -94,7 +94,7 @@ def end_transaction(
 
 
 def replicate(log: PartitionLog, offset: int | None = None) -> None:
-    """Move the high watermark, to the log's end unless told."""
+    """Move the high watermark to an offset, by default the log's end."""
     log.advance_high_watermark(log.log_end_offset if offset is None else offset)
 
 
@@ -105,7 +105,7 @@ def new_segment(
 
 
 def placed(offset: int, *values: bytes | None, timestamp: int | list[int] = NOW_MS, **fields: int) -> RecordBatch:
-    """A batch that lies at an offset already."""
+    """Return a batch that already has an offset."""
     return RecordBatch(memoryview(batch(*values, timestamp=timestamp, base_offset=offset, leader_epoch=0, **fields)))
 
 

@@ -1,4 +1,4 @@
-"""SteadyLoad: a producer in a thread of its own, while something befalls those whom it sends to."""
+"""SteadyLoad: a producer in its own thread, which sends while a test stops or moves brokers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from confluent_kafka import Producer
 from tests.support.replicated_cluster import PATIENCE_S, eventually
 
 IDEMPOTENT = {"enable.idempotence": True, "message.timeout.ms": 120_000}
-ONCE = {"acks": "all", "retries": 0, "linger.ms": 0}  # it is told of a refusal rather than trying again by itself
+ONCE = {"acks": "all", "retries": 0, "linger.ms": 0}  # no retries, so that a refused request is reported at once
 
 
 class SteadyLoad:
-    """Sends 0, 1, 2, … to a topic's first partition from `with` to its end; what was acknowledged, by offset."""
+    """Sends 0, 1, 2, … to a topic's first partition within a `with` block. `acknowledged` has the values by offset."""
 
     def __init__(self, bootstrap: str, topic: str, settings: dict[str, Any], pause_s: float = 0.002) -> None:
         self.acknowledged: dict[int, bytes] = {}

@@ -1,4 +1,6 @@
-"""StreamsMember: a thread of a Kafka Streams application, as far as its group sees it: it joins, beats, owns tasks."""
+"""StreamsMember: a thread of a Kafka Streams application as its group sees it: it joins, sends heartbeats,
+owns tasks.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _NOT_YET = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_P
 
 
 def word_count(group: str, source: str) -> list[_Beat.Subtopology]:
-    """The topology of an application that counts words."""
+    """Return the topology of an application that counts words."""
     compacted = [_Beat.KeyValue(key="cleanup.policy", value="compact")]
     return [
         _Beat.Subtopology(
@@ -38,7 +40,7 @@ class StreamsMember:
         self.tasks: dict[str, list[int]] = {}
 
     def beat(self, client: RawClient) -> Any:
-        """Says what it has and takes what it is given; the answer."""
+        """Send a heartbeat with the owned tasks, take the assigned tasks, and return the response."""
         request = _Beat(
             group_id=self.group,
             member_id=self.member_id,
@@ -52,7 +54,7 @@ class StreamsMember:
         )
         answer = client.ask(request, 0)
         if answer.error_code in _NOT_YET:
-            client.ask(FindCoordinatorRequest(key=self.group), 1)  # which makes the coordinator's topic
+            client.ask(FindCoordinatorRequest(key=self.group), 1)  # creates the coordinator's topic
         else:
             assert answer.error_code == 0, answer
             self.epoch = answer.member_epoch
@@ -65,8 +67,8 @@ class StreamsMember:
         self.epoch, self.tasks = 0, {}
 
 
-def settle(client: RawClient, members: list[StreamsMember], tasks: int) -> None:
-    """Until the members have that many tasks together, and all are of one epoch."""
+def reconcile(client: RawClient, members: list[StreamsMember], tasks: int) -> None:
+    """Send heartbeats until the members own so many tasks together, all in the same epoch."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         answers = [member.beat(client) for member in members]

@@ -1,9 +1,8 @@
-"""StreamsPlay: members of a streams group that join, are given tasks, commit, leave and misbehave, drawn by a seed, at
-both twins.
+"""StreamsPlay: random members of a streams group at both twins. They join, get tasks, commit, leave and misbehave.
 
-Each play is an application of its own with topics of its own, which the brokers make. Kafka does so after it has
-answered, and its coordinator hears of topics and configurations when it comes to that; a probe, a group at Kafka alone
-that is forgotten again, tells when it has.
+Each play is an application with its own topics, which the brokers create. Kafka creates them after its response, and
+its coordinator applies new topics and configs some time later. A probe shows when it has: a group at Kafka alone, which
+is removed afterwards.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ REBALANCE_MS = 600_000
 PATIENCE_S = 30.0
 PROBE = "probe"
 HEARTBEATS_MS = range(5_000, 15_001)
-GROUP = 32  # as a resource of configurations
+GROUP = 32  # resource type of a group's configs
 MISSING_INTERNAL_TOPICS = 3
 KINDS = ("activeTasks", "standbyTasks", "warmupTasks")
-FENCED = (25, 110, 69)  # unknown, fenced, group gone
+FENCED = (25, 110, 69)  # unknown member, fenced epoch, group gone
 
 _Beat = StreamsGroupHeartbeatRequest
 
@@ -46,7 +45,7 @@ def _info(name: str, partitions: int = 0, **configs: str) -> _Beat.TopicInfo:
 
 
 def topologies(group: str) -> list[list[_Beat.Subtopology]]:
-    """Applications of some kinds; the last ones do not fit the topics."""
+    """Return several kinds of applications; the last ones do not fit the topics."""
     counted = [
         _Beat.Subtopology(
             subtopology_id="0", source_topics=["orders"], repartition_sink_topics=[f"{group}-words-repartition"]
@@ -94,20 +93,20 @@ def topologies(group: str) -> list[list[_Beat.Subtopology]]:
 
 
 class KafkaProbe:
-    """A group at Kafka, by which one sees how far its coordinator is."""
+    """A group at Kafka that shows which topics and configs its coordinator knows."""
 
     def __init__(self, kafka: RawClient) -> None:
         self._kafka = kafka
         self._beats = 0
 
     def wait_for_topics(self, subtopologies: list[_Beat.Subtopology]) -> None:
-        """Until the coordinator knows all topics of an application."""
+        """Wait until the coordinator knows all topics of an application."""
         self._wait(
             subtopologies, lambda answer: all(one.status_code != MISSING_INTERNAL_TOPICS for one in answer.status)
         )
 
     def wait_for_configs(self) -> None:
-        """Until the coordinator knows the configurations that were set so far."""
+        """Wait until the coordinator knows the configs that were set so far."""
         self._beats += 1
         interval_ms = HEARTBEATS_MS[self._beats]
         change = IncrementalAlterConfigsRequest.AlterableConfig(
@@ -134,7 +133,7 @@ class KafkaProbe:
         deadline = monotonic() + PATIENCE_S
         while not is_there(answer := self._kafka.ask(joining, 0)):
             assert answer.error_code == 0, answer
-            assert monotonic() < deadline, f"Kafka's coordinator does not come to it: {answer}"
+            assert monotonic() < deadline, f"Kafka's coordinator did not get there in time: {answer}"
         assert self._kafka.ask(_Beat(group_id=PROBE, member_id="m", member_epoch=-1), 0).error_code == 0
         assert self._kafka.ask(DeleteGroupsRequest(groups_names=[PROBE]), 2).results[0].error_code == 0
 
@@ -227,7 +226,7 @@ class StreamsPlay:
             kafkas, ours = self.twins.ask_both("admin", MetadataRequest(topics=None), 12)
             if {topic.name for topic in kafkas.topics} == {topic.name for topic in ours.topics}:
                 break
-            assert monotonic() < deadline, "Kafka does not make the topics that we have made"
+            assert monotonic() < deadline, "Kafka did not create the topics that we created"
         self.probe.wait_for_topics(self.subtopologies)
         self.twins.learn_topics()
 
@@ -337,7 +336,7 @@ class StreamsPlay:
         )
         self._step(member, OffsetFetchRequest(groups=[group]), 9)
 
-    # What is told, and done by administrators
+    # Describe requests, and changes by administrators
 
     def describe(self, member: Member) -> None:
         self._step(member, StreamsGroupDescribeRequest(group_ids=[self.group, "no-such-group"]), 0)
@@ -359,7 +358,7 @@ class StreamsPlay:
             self._step(member, DeleteGroupsRequest(groups_names=[self.group]), 2)
 
     def configure(self, member: Member) -> None:
-        """How many standby copies the group's tasks have."""
+        """Set the number of standby replicas of the group's tasks."""
         change = IncrementalAlterConfigsRequest.AlterableConfig(
             name="streams.num.standby.replicas", value=str(self.random.randrange(4))
         )

@@ -1,12 +1,12 @@
-"""Stretches: a broker in memory whose turns end after one step, and which counts the work that each step is.
+"""Stretches: a broker in memory whose turns end after one step, and which counts the work of each step.
 
     broker = Stretches()
     replies = broker.send(frame)
     assert broker.longest < LINES_MAX
 
-A stretch is what runs on the loop without a pause: a frame that is handled, a tick, the result of a chore that is
-applied. Its work is the number of lines of Python that it runs, so the outcome does not depend on the machine. Chores
-run in between and are not counted.
+A stretch is work on the loop without a pause: handling a frame, a tick, or applying the result of a chore. Its work is
+the number of lines of Python that it runs, so the outcome does not depend on the machine. Chores run in between and are
+not counted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 from tailrace.broker.requests.request_context import Reply
 from tests.support.memory_node import NOW_MS, Client, start
 
-LINES_MAX: Final = 250_000  # simple ones take some ten milliseconds
+LINES_MAX: Final = 250_000  # that many simple lines take some ten milliseconds
 _PASSES_MAX: Final = 10_000
 
 
@@ -33,8 +33,9 @@ class Stretches:
         self.client = Client(self.broker)
 
     def _is_turn_over(self) -> bool:
-        """Let a pausable request take a step in each stretch. The question comes before the request resumes and after
-        each step."""
+        """Let a pausable request take one step in each stretch. The broker asks before the request resumes and after
+        each step.
+        """
         self._questions += 1
         return self._questions > 2
 
@@ -44,6 +45,10 @@ class Stretches:
         data = memoryview(bytearray(frame))
         replies = self._stretch(lambda: self.broker.handle(data, self.client.context, NOW_MS))
         return replies or self.wait()
+
+    def tick(self) -> None:
+        """Let the broker do what is due."""
+        self._stretch(lambda: self.broker.tick(NOW_MS))
 
     def wait(self) -> list[Reply]:
         """Return the next replies, after as many ticks and chores as it takes."""

@@ -1,7 +1,8 @@
-"""TransactionLoad: transactions of librdkafka, committed and aborted at random, some by zombies, over all restarts.
+"""TransactionLoad: librdkafka transactions, committed and aborted at random, some of fenced zombies, across restarts.
 
-Each transaction writes its number to several partitions. What it may have become is noted: committed (the client was
-told so), aborted, or unknown, where the broker went before it answered. `check` compares that with what consumers see:
+Each transaction writes its number to several partitions. Its possible outcome is noted: committed (the client got a
+success), aborted, or unknown because the broker stopped before it responded. `check` compares this with what consumers
+see:
 
     read_committed     every committed transaction in all of its partitions, no aborted one anywhere, an unknown one in
                        all or in none; in order, and nothing twice
@@ -62,7 +63,7 @@ class TransactionLoad:
             self.one()
 
     def one(self) -> None:
-        """One transaction: committed, aborted, or left open by an instance that another one takes the place of."""
+        """Run one transaction: committed, aborted, or left open by an instance that another one replaces."""
         transactional_id = self.random.choice(["a", "b"])
         number, self._next = self._next, self._next + 1
         chosen = self.random.sample(range(self._partitions), self.random.randint(1, self._partitions))
@@ -74,7 +75,7 @@ class TransactionLoad:
             for partition in chosen:
                 for _ in range(PER_PARTITION):
                     producer.produce(self._topic, b"%d" % number, partition=partition)
-            assert producer.flush(TIMEOUT_S) == 0  # also what is aborted is in the log
+            assert producer.flush(TIMEOUT_S) == 0  # so that records of aborted transactions are in the log too
             if fate == "commit":
                 producer.commit_transaction(TIMEOUT_S)
                 self.committed[number] = self.unknown.pop(number)
@@ -87,7 +88,7 @@ class TransactionLoad:
             self._after(error, producer, transactional_id, number)
 
     def _replace(self, transactional_id: str, number: int) -> None:
-        """A new instance fences the old one, whose transaction is aborted whatever it tries."""
+        """Fence the old instance with a new one. The old instance's transaction is aborted, whatever it tries."""
         zombie = self._producers.pop(transactional_id)
         self._zombies.append(zombie)
         self._producer(transactional_id)
@@ -99,13 +100,13 @@ class TransactionLoad:
         raise AssertionError(f"a zombie has committed transaction {number}")
 
     def _after(self, error: Any, producer: Producer, transactional_id: str, number: int) -> None:
-        """An instance that cannot go on is replaced; what it had open is aborted, unless its end was on the way."""
+        """Replace an instance that cannot continue. Its open transaction is aborted, unless its end was in flight."""
         self._producers.pop(transactional_id, None)
         self._zombies.append(producer)
         with contextlib.suppress(KafkaException):
             self._producer(transactional_id)
 
-    # What consumers see
+    # Checks of consumers
 
     def check(self) -> None:
         for partition in range(self._partitions):
@@ -113,19 +114,21 @@ class TransactionLoad:
             everything = self._read(partition, "read_uncommitted")
             self._check_committed(partition, committed)
             rest = iter(everything)
-            assert all(one in rest for one in committed), f"{partition}: not in the order of everything"
+            assert all(one in rest for one in committed), f"{partition}: order differs from read_uncommitted"
         for number, chosen in self.unknown.items():
             seen = [number in self._read(partition, "read_committed") for partition in chosen]
-            assert len(set(seen)) == 1, f"transaction {number} counts in part: {list(zip(chosen, seen, strict=True))}"
+            assert len(set(seen)) == 1, (
+                f"transaction {number} is partly visible: {list(zip(chosen, seen, strict=True))}"
+            )
 
     def _check_committed(self, partition: int, read: list[int]) -> None:
         expected = {number for number, chosen in self.committed.items() if partition in chosen}
         seen = set(read)
-        assert expected <= seen, f"{partition}: committed and missing: {sorted(expected - seen)[:10]}"
+        assert expected <= seen, f"{partition}: committed but missing: {sorted(expected - seen)[:10]}"
         wrong = seen & {number for number, chosen in self.aborted.items() if partition in chosen}
-        assert not wrong, f"{partition}: aborted and there: {sorted(wrong)[:10]}"
-        assert len(read) == PER_PARTITION * len(seen), f"{partition}: something is there twice, or in part"
-        assert _is_grouped(read), f"{partition}: transactions of one producer are mixed"
+        assert not wrong, f"{partition}: aborted but visible: {sorted(wrong)[:10]}"
+        assert len(read) == PER_PARTITION * len(seen), f"{partition}: a transaction is duplicated or incomplete"
+        assert _is_grouped(read), f"{partition}: transactions of one producer are interleaved"
 
     def _read(self, partition: int, isolation: str) -> list[int]:
         consumer = Consumer(
@@ -156,7 +159,7 @@ class TransactionLoad:
 
 
 def _is_grouped(read: Iterable[int]) -> bool:
-    """Whether each number's records lie together: one transaction is written after the other."""
+    """Return True if the records of each number are adjacent: one transaction is written after the other."""
     seen: set[int] = set()
     last = None
     for one in read:

@@ -1,4 +1,4 @@
-"""What plays about transactions have left in the logs of a side, in a form that can be compared."""
+"""The logs of one side after a play about transactions, in a comparable form."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Player(Protocol):
 
 
 def fetch_all(player: Player, topic: str, partition: int, isolation: int = 0) -> Any:
-    """Everything in a partition, up to 50 MB."""
+    """Return everything in a partition, up to 50 MB."""
     part = m.FetchRequest.FetchPartition(
         partition=partition, fetch_offset=0, partition_max_bytes=50_000_000, current_leader_epoch=-1
     )
@@ -66,25 +66,25 @@ def _batch(player: Player, one: Any) -> Any:
 
 
 def index_of(player: Player, data: bytes) -> bytes:
-    """A `.txnindex` file, with its producers by their numbers."""
+    """Return a `.txnindex` file with the producers' numbers in place of their ids."""
     assert len(data) % INDEX_ENTRY_SIZE == 0
     told = bytearray(data)
     for position in range(0, len(data), INDEX_ENTRY_SIZE):
-        producer_id = slice(position + 2, position + 10)  # behind the entry's version
+        producer_id = slice(position + 2, position + 10)  # after the entry's version
         number = player.number(int.from_bytes(data[producer_id], "big"))
         told[producer_id] = number.to_bytes(8, "big")
     return bytes(told)
 
 
 def records_of(player: Player, topic: str, key: str) -> Any:
-    """What was written about a transactional id or a group, in order."""
+    """Return the records about a transactional id or a group, in order."""
     (known,) = player.ask(m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=topic)]), 9).topics
     partition = partition_of(key, len(known.partitions))
     told: list[Any] = []
     for one in split_any(fetch_all(player, topic, partition, 0).records or b""):
         assert isinstance(one, RecordBatch)
         if topic == OFFSETS and one.producer_id not in player.ids:
-            continue  # of another play
+            continue  # a record of another play
         if one.is_control:
             told.append((player.number(one.producer_id), one.producer_epoch, end_marker(one)))
             continue

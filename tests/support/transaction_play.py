@@ -1,11 +1,11 @@
-"""TransactionPlay: the same random requests about transactions to a real Kafka and to our broker.
+"""TransactionPlay: the same random requests about transactions to Apache Kafka and to Tailrace.
 
     play = TransactionPlay(twins, seed=7)
-    play.run(200)                  # raises PlayDiffers, with the steps so far, where an answer differs
-    play.compare_logs()            # records of `__transaction_state`, what consumers see, aborted transactions
+    play.run(200)                  # raises PlayDiffers, with the steps so far, where a response differs
+    play.compare_logs()            # records of `__transaction_state`, consumers' views, aborted transactions
 
-Producer ids are different by nature and become numbers in the order in which they first appear. Kafka writes markers a
-little later than it answers, so it is given time until none of its transactions is on its way.
+Producer ids differ between the sides and become numbers in order of their first appearance. Kafka writes markers a
+little after its response, so the play waits until none of Kafka's transactions is being completed.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ WAIT_S = 20.0
 
 
 class PlayDiffers(AssertionError):
-    """Kafka and we answer differently."""
+    """Kafka and Tailrace respond differently."""
 
 
 class Slot(NamedTuple):
-    """A producer id, by its number, and an epoch that some client may believe to have."""
+    """A producer, by its number, and an epoch that some client may use."""
 
     number: int
     epoch: int
 
 
 class _Player:
-    """One side: what its producer ids are, in order."""
+    """One side, with its producer ids in order."""
 
     def __init__(self, side: Any) -> None:
         self.side = side
@@ -60,7 +60,9 @@ class _Player:
 
 class TransactionPlay:
     def __init__(self, twins: ApiTwins, seed: int, *, name: str = "", has_new_clients: bool = True) -> None:
-        """`has_new_clients`: some speak the protocol of KIP-890; transaction.version 0 has no records for that."""
+        """`has_new_clients`: some clients use the protocol of KIP-890, for which transaction.version 0 has
+        no records.
+        """
         self.has_new_clients = has_new_clients
         self.random = Random(seed)
         self.topic = f"{TOPIC}{name}"
@@ -88,7 +90,7 @@ class TransactionPlay:
         self._await(lambda: player.ask(m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]), 4), 0)
 
     def _await(self, ask: Callable[[], Any], code: int) -> None:
-        """Until everything in an answer has a code."""
+        """Repeat a request until every error code in the response is `code`."""
         until = time.monotonic() + WAIT_S
         while True:
             answer = ask()
@@ -116,18 +118,18 @@ class TransactionPlay:
     def _both(
         self, what: str, version: int, make: Callable[[_Player], Any], plain: Callable[[_Player, Any], Any]
     ) -> Any:
-        """Ask both; what they say, in comparable form."""
+        """Send a request to both sides, and return the response in comparable form."""
         self.steps.append(f"{what} v{version}")
         told = [plain(player, player.ask(make(player), version)) for player in self.players]
         self.codes.setdefault(what.split()[0], set()).update(_codes(told[0]))
         self.steps[-1] += f" → {told[0]}"
         if told[0] != told[1]:
             raise PlayDiffers("\n".join([*self.steps[-40:], f"Kafka says {told[0]}, we say {told[1]}"]))
-        self._settle()
+        self._wait_for_markers()
         return told[0]
 
-    def _settle(self) -> None:
-        """Wait until Kafka has written the markers that it owes."""
+    def _wait_for_markers(self) -> None:
+        """Wait until Kafka has written all pending markers."""
         kafka = self.players[0]
         until = time.monotonic() + WAIT_S
         while True:
@@ -138,7 +140,7 @@ class TransactionPlay:
             time.sleep(0.01)
 
     def _slot(self, transactional_id: str) -> Slot:
-        """As a rule what the newest instance has; also that of an older one, or what nobody has."""
+        """Return mostly the newest instance; sometimes an older one, or one that does not exist."""
         known = self.slots[transactional_id]
         others = [slot for one in self.slots.values() for slot in one]
         dice = self.random.random()
@@ -173,7 +175,7 @@ class TransactionPlay:
         def plain(player: _Player, answer: Any) -> Any:
             return answer.error_code, player.number(answer.producer_id), answer.producer_epoch
 
-        # A transaction that was open is aborted first; the client asks again.
+        # An open transaction is aborted first; the client retries.
         code, number, epoch = self._both(f"init {one} {timeout_ms} {expected}", version, make, plain)
         if not code:
             self.slots[one].append(Slot(number, epoch))
@@ -285,7 +287,8 @@ class TransactionPlay:
         sequence = self.sequences.get(place, 0)
         if self.random.random() < 0.04:
             sequence = max(sequence + self.random.choice([-1, 1, 5]), 0)
-        # Outside of a transaction nobody asks the coordinator: an epoch that it never gave would fence it for good.
+        # Outside a transaction the coordinator is not consulted: an epoch that it never gave out would fence it
+        # forever.
         is_transactional = self.random.random() < 0.97 or slot not in self.slots[one]
         transactional_id = None if self.random.random() < 0.02 else one
         values = [f"{len(self.steps)}.{number}".encode() for number in range(self.random.randint(1, 3))]
@@ -345,13 +348,14 @@ class TransactionPlay:
             self.slots[one].append(Slot(*goes_on))
 
     def write_markers(self) -> None:
-        """As an administrator does who aborts a transaction that hangs."""
+        """Write markers, like an administrator who aborts a hanging transaction."""
         known = self.slots[self.random.choice(self.ids)]
         if not known:
             return
-        slot = self.random.choice(known)  # an epoch that the coordinator has not reached would fence it for good
+        slot = self.random.choice(known)  # an epoch that the coordinator has not reached would fence it forever
         partitions, version = self._partitions(), self.random.randint(1, 2)
-        coordinator_epoch = self.random.choice([0, 0, 0, -1])  # a newer one would fence the coordinator for good
+        # a newer coordinator epoch would fence the coordinator forever
+        coordinator_epoch = self.random.choice([0, 0, 0, -1])
         transaction_version = self.random.choice([0, 2]) if version >= 2 else 0
 
         def make(player: _Player) -> Any:
@@ -426,7 +430,7 @@ class TransactionPlay:
 
         self._both(f"list {filters} {use_ids}", version, make, listed)
 
-    # What is left
+    # Comparison of the logs
 
     def compare_logs(self) -> None:
         for number in range(PARTITIONS):

@@ -1,15 +1,15 @@
-"""TransactionWorld: the transaction coordinator over a log in memory that waits, fails, and loses its leader.
+"""TransactionWorld: the transaction coordinator over a log in memory that delays writes, fails, and loses its leader.
 
-Everything comes from one seed. Producers, zombies among them, send requests; writes are committed late or refused;
-partitions refuse markers for a while; the coordinator is replaced by one that has only the log. What must hold whatever
-happens is checked as it goes and at the end:
+Everything is drawn from one seed. Producers, some of them zombies, send requests. Writes are committed late or refused.
+Partitions refuse markers for a while. The coordinator is replaced by one that has only the log. These invariants are
+checked during the run and at the end:
 
-    1. an answer that says yes is true of every later coordinator
-    2. producer ids and epochs given out for a transactional id never repeat, and only grow
-    3. in every partition a transaction ends once, as it was decided; nobody who was overtaken decides anything
-    4. an exception that nobody expects, in an append or while a marker is written, changes nothing of this
-    5. once the weather is fine, what the log says, replayed, is what the coordinator knows. While a write may have
-       failed or not, the two may differ, as in Kafka: the next step writes everything again.
+    1. A successful response holds for every later coordinator.
+    2. Producer ids and epochs given out for a transactional id never repeat, and only grow.
+    3. In every partition a transaction ends once, as decided. A fenced producer decides nothing.
+    4. An unexpected exception, in an append or while a marker is written, does not break the other invariants.
+    5. Once faults have ended, a replay of the log gives the coordinator's state. While the outcome of a
+       write is unknown, the two may differ, as in Kafka: the next step writes everything again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tailrace.coordinator.transactions.ending import EndRequest
 from tailrace.coordinator.transactions.markers import TransactionEnd
 from tailrace.coordinator.transactions.transaction import ENDING, Facts, TransactionState
 from tailrace.coordinator.transactions.transaction_coordinator import (
+    ClusterView,
     EndAnswer,
     MarkerRoutes,
     TransactionConfig,
@@ -42,11 +43,11 @@ NONE = ErrorCode.NONE
 
 
 class PlantedBug(Exception):
-    """What only a bug raises."""
+    """An exception that only a bug would raise."""
 
 
 class _Log:
-    """One partition: what is appended, and how much of it is committed."""
+    """One partition: the appended batches, and how many of them are committed."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -55,7 +56,7 @@ class _Log:
         self.is_leader = True
         self.refuses = 0.0
         self.waits = 0.0
-        self.breaks = 0.0  # how often an append raises what nobody expects, after it was made
+        self.breaks = 0.0  # probability that an append raises an unexpected exception after it was made
 
     @property
     def end(self) -> int:
@@ -115,7 +116,7 @@ class TransactionWorld:
         self.promised: list[tuple[str, Ended, frozenset[TopicPartition]]] = []
         self.refuse_markers = 0.0
         self.bugs = 0  # markers whose writing raised
-        self.survived = 0  # by coordinators that were replaced
+        self.survived = 0  # failures that were survived by coordinators that have been replaced
         self.epoch = 0
         self.trace: list[str] = []
         self.coordinator = self._new_coordinator()
@@ -133,11 +134,13 @@ class TransactionWorld:
                 reload=reload,
             ),
             broker_id=1,
-            log_partitions=lambda: 1,
-            log_epoch=lambda _: self.epoch,
-            server_version=lambda: self.server_version,
+            cluster=ClusterView(
+                log_partitions=lambda: 1,
+                log_epoch=lambda _: self.epoch,
+                server_version=lambda: self.server_version,
+                leader_of=lambda _: 1,
+            ),
             new_producer_id=lambda _: next(self.producer_ids),
-            leader_of=lambda _: 1,
             marker_routes=MarkerRoutes(self._write_marker),
             now_ms=self.now_ms,
         )
@@ -159,7 +162,7 @@ class TransactionWorld:
             self.markers[key].append(marker)
         answer(NONE, now_ms)
 
-    # What happens
+    # Events
 
     def run(self, steps: int) -> None:
         for _ in range(steps):
@@ -249,7 +252,7 @@ class TransactionWorld:
         self.log.breaks = self.random.choice([0, 0, 0, 0.1])
 
     def _takeover(self) -> None:
-        """Another broker leads; what it has is what was committed, and perhaps more."""
+        """Another broker becomes the leader; it has the committed records, and perhaps more."""
         self.log.is_leader = False
         self.survived += self.coordinator.runtime.failures.operations
         self.coordinator.resign(0, self.now_ms)
@@ -264,7 +267,7 @@ class TransactionWorld:
         self.coordinator = self._new_coordinator()
 
     def calm_down(self) -> None:
-        """The weather is fine again: whatever is on its way arrives."""
+        """End the faults: all messages in flight arrive."""
         self.log.refuses = self.log.waits = self.log.breaks = self.refuse_markers = 0.0
         for _ in range(5):
             self.now_ms += 300
@@ -272,7 +275,7 @@ class TransactionWorld:
             self.purgatory.expire(self.now_ms)
             self.coordinator.tick(self.now_ms)
 
-    # What must hold
+    # Invariants
 
     def _facts(self, one: str) -> Facts | None:
         found = self._transactions().get(one)
@@ -285,13 +288,13 @@ class TransactionWorld:
     def check(self) -> None:
         context = "\n".join(self.trace[-60:])
         survived = self.survived + self.coordinator.runtime.failures.operations
-        assert survived == self.bugs, f"something failed that was not planted\n{context}"
+        assert survived == self.bugs, f"an operation failed without a planted bug\n{context}"
         now = {one.transactional_id: one for one in self._transactions().values()}
         assert not [one for one in now.values() if one.pending is not None or one.facts.state in ENDING], context
         for one, ended, partitions in self.promised:
             for key in partitions:
                 assert ended in self.markers[key], f"{one} was promised {ended} in {key}\n{context}"
-                if self.client_version == 2:  # before, one epoch ends several transactions, in either way
+                if self.client_version == 2:  # before version 2, one epoch ends several transactions, in either way
                     against = ended._replace(is_commit=not ended.is_commit)
                     assert against not in self.markers[key], f"{one} has both ends in {key}\n{context}"
         for one in self.ids:
@@ -299,16 +302,16 @@ class TransactionWorld:
         known = {one: self._written(transaction.facts) for one, transaction in self._transactions().items()}
         self._takeover()
         replayed = {one: self._written(transaction.facts) for one, transaction in self._transactions().items()}
-        assert replayed == known, f"the log says otherwise\n{context}"
+        assert replayed == known, f"the replayed log differs from the coordinator\n{context}"
 
     def _begin_anew(self, one: str) -> None:
         told: list[InitAnswer] = []
-        for _ in range(2):  # what is open is aborted first
+        for _ in range(2):  # an open transaction is aborted first
             self.coordinator.init_producer(one, TIMEOUT_MS, None, lambda answer, _: told.append(answer), self.now_ms)
         assert told[-1].error is NONE, told
 
     def _written(self, facts: Facts) -> Facts:
-        """Without what is not in the log."""
+        """Return the facts without fields that are not in the log."""
         facts = facts._replace(last_producer_epoch=-1)
         if self.server_version == 0:
             facts = facts._replace(previous_producer_id=-1, next_producer_id=-1, client_version=0)

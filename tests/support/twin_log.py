@@ -1,7 +1,7 @@
-"""TwinLog: one log that is kept twice, by Apache Kafka and by us; whatever is asked of it must come out the same.
+"""TwinLog: one log that is kept twice, by Apache Kafka and by Tailrace. Every call must give the same result.
 
-Every call goes to both, answers are compared at once, and `assert_same_files` compares the two folders byte for byte.
-`run_script` does a random sequence of calls from a seed, hostile ones among them.
+Every call goes to both, results are compared at once, and `assert_same_files` compares the two folders byte for byte.
+`run_script` makes a random sequence of calls from a seed, including hostile ones.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class TwinLog:
         self.assert_same_state()
 
     def append(self, data: bytes, *, leader_epoch: int = 0, origin: str = "CLIENT", version: int = 0) -> int | str:
-        """The first offset, or the error's name; the same from both."""
+        """Append, and return the first offset or the error's name, which must be the same for both."""
         try:
             info = self.kafka.append_as_leader(
                 data, leader_epoch=leader_epoch, origin=origin, transaction_version=version or None
@@ -136,7 +136,7 @@ class TwinLog:
     def truncate_to(self, offset: int) -> None:
         theirs = self.kafka.truncate_to(offset)
         assert self.ours.truncate_to(offset, self.now_ms) == theirs
-        # Kafka takes up transactions again that ended below the high watermark, until that moves next; we do not.
+        # Kafka reopens transactions that ended below the high watermark until the high watermark moves next; we do not.
         self.kafka.set_high_watermark(self.ours.high_watermark)
         self.ours.run_due(self.now_ms)
 
@@ -149,13 +149,13 @@ class TwinLog:
         self.oracle.advance(ms)
         self.ours.run_due(self.now_ms)
 
-    # Asking
+    # Reading
 
     def _batch_of(self, offset: int) -> int:
-        """The base offset of the batch that holds an offset.
+        """Return the base offset of the batch that holds an offset.
 
         Kafka rounds a high watermark inside a batch (after DeleteRecords moved the log start there) down to the batch
-        once it has looked up its place, even below the log start. We keep the offset.
+        once it has looked it up, even below the log start. We keep the offset.
         """
         for segment in self.ours.segments:
             header = segment.find(offset)
@@ -267,7 +267,7 @@ class TwinLog:
     # Stopping
 
     def shut_down(self) -> None:
-        """A clean stop, with the checkpoints a broker would leave."""
+        """Stop cleanly, with the checkpoints that a broker would write."""
         self._note_checkpoints()
         self.kafka.shut_down()
         self.ours.flush(self.now_ms)
@@ -291,7 +291,7 @@ class TwinLog:
 
 
 def _content(folder: Path) -> dict[str, bytes]:
-    """The files' bytes, but for indexes on their way out: Kafka leaves an active one's preallocated zeros in it."""
+    """Return the bytes of the files, except indexes that are being deleted: Kafka leaves preallocated zeros in them."""
     return {
         path.name: b"" if path.name.endswith("index.deleted") else path.read_bytes()
         for path in folder.iterdir()
@@ -300,7 +300,7 @@ def _content(folder: Path) -> dict[str, bytes]:
 
 
 class Script:
-    """A random sequence of calls; the same seed does the same."""
+    """A random sequence of calls; the same seed gives the same sequence."""
 
     def __init__(self, twin: TwinLog, seed: int, codecs: list[Codec] | None = None) -> None:
         self.twin = twin

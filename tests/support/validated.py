@@ -1,4 +1,4 @@
-"""Validated records: what `check_produced` and `place` make of produced records, without a log."""
+"""Validated records: produced records after `check_produced` and `place`, without a log."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
     with application.instance("a"), application.instance("b"):
         …
 
-An instance is a JVM of its own with a state directory of its own. It runs until its `with` block ends, or is killed.
+An instance is a JVM with its own state directory. It runs until its `with` block ends, or is killed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class WordCount:
         return Instance(name, [*word_count_program().command, self.source, self.sink, *words], self.directory)
 
     def counts(self, partitions: int) -> dict[str, list[int]]:
-        """Each word's counts, in the order in which they were written, as a reader of committed records has them."""
+        """Return each word's counts in write order, as a read_committed consumer sees them."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -100,7 +100,9 @@ class WordCount:
         return found
 
     def wait_for(self, expected: Mapping[str, int], partitions: int) -> None:
-        """Until every word has been counted as often as it was written; then none may have been counted twice."""
+        """Wait until every word has been counted as often as it was written. Then check that no word was
+        counted twice.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while True:
             found = self.counts(partitions)
@@ -129,7 +131,7 @@ class Instance:
             self._lines.put(line.strip())
 
     def wait_for(self, state: str) -> Self:
-        """Until it says that it is in a state: RUNNING, REBALANCING, …"""
+        """Wait until the instance reports a state: RUNNING, REBALANCING, …"""
         deadline = time.monotonic() + PATIENCE_S
         seen = []
         while not seen or seen[-1] != f"state {state}":
@@ -147,7 +149,7 @@ class Instance:
         self.process.wait()
 
     def stop(self) -> None:
-        """A clean end: it leaves its group and commits."""
+        """Stop cleanly: the instance commits and leaves its group."""
         if self.process.poll() is None:
             assert self.process.stdin is not None
             self.process.stdin.close()
@@ -168,7 +170,7 @@ class Instance:
 
 
 def write_lines(bootstrap: str, topic: str, lines: list[str]) -> dict[str, int]:
-    """Write lines, over broken connections too; how often each word is in them."""
+    """Write lines, also across broken connections, and return how often each word is in them."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,

@@ -1,6 +1,7 @@
-"""The shop's orders, declared: a table that grows with the topic, a view over it, and a topic of large orders.
+"""The shop's orders as a declarative pipeline: a table that grows with the topic, a view over it, and a topic of large
+orders.
 
-The broker is where the environment variable BOOTSTRAP says, or at localhost:9092.
+The environment variable BOOTSTRAP names the broker; the default is localhost:9092.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def orders() -> DataFrame:
     )
 
 
-@dp.materialized_view(comment="what each country orders")
+@dp.materialized_view(comment="orders by country")
 def by_country() -> DataFrame:
     once = spark.read.table("orders").dropDuplicates(["order_id"])
     return once.groupBy("country").agg(F.count("*").alias("orders"), F.sum("amount_cents").alias("amount_cents"))
@@ -40,7 +41,7 @@ def by_country() -> DataFrame:
 dp.create_sink(
     "large_orders",
     "tailrace",
-    # The name by which the sink knows what it wrote: exactly once, whenever the pipeline is run.
+    # The name under which the sink remembers its writes: exactly once, whenever the pipeline runs.
     {"kafka.bootstrap.servers": BOOTSTRAP, "topic": "large-orders", "txnAppId": "declarative-orders"},
 )
 

@@ -1,11 +1,11 @@
 """Broker: requests in, replies out. Nothing here knows a socket, a thread or a clock.
 
-    handle(frame, context, now_ms)    a client's request; its reply may be there at once, or come later
-    tick(now_ms)                      deadlines pass, housekeeping that is due is done
-    take_replies()                    the replies to send
+    handle(frame, context, now_ms)    handle a client's request; the reply is ready at once or later
+    tick(now_ms)                      expire deadlines and run the housekeeping that is due
+    take_replies()                    return the replies to send
 
-It is the face that the server sees (`server/broker_seam.py`). The work is done by the services, which `startup.py` puts
-together, and by the dispatcher.
+The server calls only this class (`server/broker_seam.py`). The dispatcher and the services, which `startup/` builds, do
+the work.
 """
 
 from __future__ import annotations
@@ -50,15 +50,17 @@ class Broker:
     def handle_guarded(
         self, frame: memoryview, context: ConnectionContext, now_ms: int, pass_on: Handle | None = None
     ) -> bool:
-        """Like `handle`, for a connection whose client has to authenticate. `pass_on` gets the requests of clients
-        that have; it is `handle` unless something stands between."""
+        """Like `handle`, for a connection whose client has to authenticate.
+
+        `pass_on` gets the requests of authenticated clients. By default it is `handle`.
+        """
         assert self.guard is not None, "no listener authenticates its clients"
         return self.guard.handle(frame, context, now_ms, pass_on or self.handle)
 
     # Time
 
     def tick(self, now_ms: int) -> None:
-        """Do what is due."""
+        """Do the work that is due."""
         self.services.current_round.carry_out()
         self._timed_parts.tick(now_ms)
 
@@ -69,12 +71,12 @@ class Broker:
     # Connections
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
-        """Count a connection of an address. Return how long to hold it off, 0 if it is within the quota."""
+        """Count a new connection of an address. Return how long to delay it, or 0 if it is within the quota."""
         quota = self.services.throttling.connection
         return quota.record(host, now_ms) if quota.is_enabled else 0
 
     def connection_closed(self, connection_id: int, now_ms: int) -> None:
-        """Drop what a client that has gone waited for. Its changes stay."""
+        """Cancel the pending work of a client that has disconnected. Changes that it has made stay."""
         services = self.services
         services.throttling.forget(connection_id)
         services.long_requests.connection_closed(connection_id)
@@ -87,25 +89,38 @@ class Broker:
     # Observation
 
     def metric_families(self, now_ms: int) -> Iterator[Family]:
-        """Yield the metrics; families may be taken one at a time, with other work in between."""
+        """Yield the metrics. The caller may do other work between two families."""
         from tailrace.broker.metrics.broker_metrics import broker_families
 
         return broker_families(self.services, now_ms)
 
+    def not_ready_reason(self) -> str | None:
+        """Return why this broker cannot serve clients now, or None if it can."""
+        return self.services.controller.not_ready_reason()
+
     def explain_fetch(self, query: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
-        """Carry out a fetch and explain it, now or after its wait. Raise ValueError for an invalid query."""
+        """Do a fetch and pass its explanation to `answer`, now or after the fetch has waited.
+
+        Raise ValueError for an invalid query.
+        """
         from tailrace.broker.requests.data.fetch_explanation import start_explained_fetch
 
         start_explained_fetch(self.services.fetches, query, now_ms, answer)
 
+    def describe_waiting(self, now_ms: int) -> dict[str, Any]:
+        """Return the requests that wait, and the fetch sessions, up to a limit of each."""
+        from tailrace.broker.metrics.waiting_requests import describe_waiting
+
+        return describe_waiting(self.services.purgatory, self.services.fetches.sessions, now_ms)
+
     # The end
 
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
-        """Call `ready`, now or later, when the broker may stop: other brokers lead its partitions then."""
+        """Call `ready`, now or later, when other brokers lead this broker's partitions and it may stop."""
         self.services.controller.prepare_stop(now_ms, ready)
 
     def close(self, now_ms: int) -> None:
-        """Stop cleanly: everything is durable, and the directories note that."""
+        """Stop cleanly: flush all logs and mark each directory as cleanly closed."""
         controller = self.services.controller
         epoch = controller.stop_broker(now_ms)
         controller.close(now_ms)
@@ -113,7 +128,7 @@ class Broker:
             directory.close(now_ms, epoch)
 
     def abandon(self) -> None:
-        """Let go of everything without writing anything, as a crash would."""
+        """Release all files without writing anything, as after a crash."""
         self.services.controller.abandon()
         for directory in self.services.logs.directories:
             directory.abandon()

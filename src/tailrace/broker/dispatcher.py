@@ -1,9 +1,11 @@
-"""Dispatcher: frames in. Each goes to its handler, or on to the controller.
+"""Dispatcher: sends each frame to its handler, or forwards it to the controller.
 
-    header ──► API and version ──► body, decoded here or by a chore ──► forwarded, or handled: at once, in pieces, or
-    as steps that can pause
+    header ──► API and version ──► body ──► forwarded to the controller, or handled
 
-A client's bad input costs that client its connection at most: no method here raises for it.
+The body is decoded here, or by a chore on a worker thread if it is large. A request is handled at once, in pieces, or
+as steps that can pause.
+
+Invalid input never raises from a method here. At worst, its client loses the connection.
 """
 
 from __future__ import annotations
@@ -42,7 +44,10 @@ class Dispatcher:
         self._handlers: dict[int, Handler] = {}
 
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
-        """Handle one frame (without its length prefix). Return True if another may follow before its reply is taken."""
+        """Handle one frame (without its length prefix).
+
+        Return True if the connection may hand over its next frame before this reply is taken.
+        """
         appends = self._appends
         key = frame[1] if len(frame) > 1 and not frame[0] else -1
         is_produce = key == _PRODUCE
@@ -59,7 +64,7 @@ class Dispatcher:
             self._handle_message(frame, context, now_ms)
         else:
             self.dispatch(request, now_ms)
-        return is_produce and appends.count > added
+        return is_produce and appends.count > added and appends.room > 0
 
     def _handle_message(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
         """Decode a request as a message and handle it."""
@@ -77,7 +82,7 @@ class Dispatcher:
             self.dispatch(request_of(header, context, body, now_ms, len(frame)), now_ms)
 
     def dispatch(self, request: Request, now_ms: int) -> None:
-        """Give a decoded request to its handler, or to the controller that decides on it."""
+        """Pass a decoded request to its handler, or forward it to the controller."""
         key = request.api_key
         if self._forwarding is not None and key in FORWARDED:
             self._forwarding.forward(request, now_ms)

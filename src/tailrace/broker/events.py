@@ -1,7 +1,7 @@
-"""Events: the occurrences that several parts of a broker act on, each with its listeners.
+"""Events: named events of a broker, each with its listeners.
 
-A part that notices something calls the event: `events.directory_failed(directory, error)`. The listeners are called at
-once, in the order of their registration. All of them are registered by `startup.py`, in one function.
+The part of the broker that detects an event calls it: `events.directory_failed(directory, error)`. The listeners are
+called at once, in the order of their registration. `startup/open_broker.py` registers all of them in one function.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 
 
 class Event(Generic[P]):
-    """One kind of occurrence and its listeners."""
+    """One kind of event and its listeners."""
 
     __slots__ = ("_listeners",)
 
@@ -35,16 +35,16 @@ class Event(Generic[P]):
         self._listeners += listeners
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Announce the occurrence to all listeners."""
+        """Notify all listeners."""
         for listener in self._listeners:
             listener(*args, **kwargs)
 
 
 class Events:
     def __init__(self) -> None:
-        # Metadata: (…, now_ms). An image is announced before the request that caused it is answered.
+        # Metadata: (…, now_ms). Listeners get a new image before the response to the request that changed it is sent.
         self.metadata_changed: Event[[Change, int]] = Event()
-        self.partition_hosted: Event[[Partition, PartitionRegistration, int]] = Event()  # it has got its role
+        self.partition_hosted: Event[[Partition, PartitionRegistration, int]] = Event()  # after it has its role
         self.partition_deleted: Event[[TopicPartition, int]] = Event()  # before its log is deleted
         self.topics_deleted: Event[[Sequence[TopicImage], int]] = Event()
         self.settings_changed: Event[[MetadataImage]] = Event()  # settings of this broker

@@ -1,13 +1,13 @@
 """Replies: responses are encoded and queued until the server takes them.
 
-    answer(request, response, now_ms)          send a response; its connection pauses as quotas ask
+    answer(request, response, now_ms)          send a response, and pause its connection if a quota is exceeded
     reply(request, response, now_ms, …)        send a response whose throttle time is already known
-    reply_nothing(request, now_ms, …)          the request has no response (acks=0), or its connection has to be closed
-    parked(context, operation)                 the response comes from a delayed operation
-    take_replies()                             the replies since the last call
+    reply_nothing(request, now_ms, …)          end a request that has no response (acks=0), or close its connection
+    parked(context, operation)                 note that a delayed operation will send the response
+    take_replies()                             return the replies since the last call
 
-The response to a request that paused, or was decoded by a chore, is encoded by a chore, which also frees the request
-and the response (`protocol/release.py`).
+If a request paused or was decoded by a chore, a chore also encodes its response. That chore then frees the memory of
+the request and the response (`protocol/release.py`).
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Replies:
         self._internal_errors = internal_errors
         self._limited_log = LimitedLog(_log)
         self._replies: list[Reply] = []
-        self._parked: dict[int, DelayedOperation] = {}  # the operation that each connection's request waits as
-        self.errors: dict[int, defaultdict[int, int]] = {}  # by API: how often each error code was sent, NONE as well
+        self._parked: dict[int, DelayedOperation] = {}  # by connection: the delayed operation of its request
+        self.errors: dict[int, defaultdict[int, int]] = {}  # by API: how often each error code was sent, including NONE
 
     # The time that a request takes
 
@@ -66,21 +66,21 @@ class Replies:
             self._throttling.begin(request.context.connection_id)
 
     def finish(self, request: Request, response: Any, now_ms: int) -> None:
-        """Send the response that a handler has returned; None if it comes later or there is none."""
+        """Send the response that a handler has returned. None means: the response comes later, or never."""
         if response is not None:
             self.answer(request, response, now_ms)
         elif self._throttling.is_on:
             self._throttling.end()
 
     def pause(self) -> None:
-        """Note that the handler that works has paused."""
+        """Note that the running handler has paused."""
         if self._throttling.is_on:
             self._throttling.end()
 
     # Sending
 
     def answer(self, request: Request, response: Any, now_ms: int, throttle_ms: int = 0) -> None:
-        """Send a response. Its connection pauses for the request's time, or for `throttle_ms` if that is longer."""
+        """Send a response. The connection pauses for the longer of `throttle_ms` and the request quota's pause."""
         if self._throttling.is_on and request.respond is None:
             throttle_ms = max(throttle_ms, self._throttling.of_request(request, now_ms))
         self.reply(request, response, now_ms, throttle_ms)
@@ -104,7 +104,7 @@ class Replies:
         self.put(Reply(request.context.connection_id, parts, throttle_ms))
 
     def send(self, request: Request, encode: Callable[[], list[Any]], now_ms: int, throttle_ms: int = 0) -> None:
-        """Send a response that `encode` encodes, and whose error codes are counted."""
+        """Send a response that `encode` encodes. The caller has already counted its error codes."""
         connection_id = request.context.connection_id
         if self._long and connection_id in self._long:
             self._encode_by_chore(request, encode, throttle_ms)
@@ -117,7 +117,7 @@ class Replies:
         self.put(_new_tuple(Reply, (connection_id, parts, throttle_ms, False)))
 
     def reply_nothing(self, request: Request, now_ms: int, throttle_ms: int = 0, *, close: bool = False) -> None:
-        """End a request without a response; `close` closes its connection."""
+        """End a request without a response. With `close`, close its connection."""
         if request.respond is not None:
             request.respond(None, now_ms, throttle_ms, close)
             return
@@ -132,7 +132,7 @@ class Replies:
         self._replies.append(reply)
 
     def close(self, connection_id: int) -> None:
-        """Have a connection closed."""
+        """Queue the closing of a connection."""
         self.put(Reply(connection_id, None, close=True))
 
     def take_replies(self) -> list[Reply]:
@@ -151,17 +151,20 @@ class Replies:
     # Waiting
 
     def parked(self, context: ConnectionContext, operation: DelayedOperation) -> None:
-        """Note the operation that a request waits as; it ends with the connection. It must not keep the body."""
+        """Note the delayed operation of a request. It is cancelled if the connection is closed.
+
+        The operation must not hold a reference to the request's body.
+        """
         self._parked[context.connection_id] = operation
 
     def operation_failed(self, operation: DelayedOperation, error: Exception, now_ms: int) -> None:
-        """Close the connection whose request waited as a delayed operation that has raised."""
+        """Close the connection whose delayed operation has raised."""
         for connection_id in [one for one, parked in self._parked.items() if parked is operation]:
             self.close(connection_id)
         self._internal_errors.survive("a delayed operation", error, now_ms, operation=type(operation).__name__)
 
     def connection_closed(self, connection_id: int) -> None:
-        """Cancel the operation that a connection's request waits as."""
+        """Cancel the delayed operation of a connection's request."""
         operation = self._parked.pop(connection_id, None)
         if operation is not None:
             self._purgatory.cancel(operation)
@@ -169,7 +172,7 @@ class Replies:
     # Long responses
 
     def _encode_beside(self, request: Request, response: Any, throttle_ms: int) -> None:
-        """Encode the response to a long request beside the loop, and send it."""
+        """Have a chore encode the response to a long request, then send it."""
         connection_id = request.context.connection_id
         decoded = self._chores.take_decoded(connection_id)
         only_here = [response]
@@ -222,8 +225,10 @@ class Replies:
         self._internal_errors.survive("a long request", error, now_ms)
 
     def _refuse_unwritable(self, request: Request, error: UnwritableMessage, now_ms: int) -> None:
-        """Close the connection, as Kafka does, because the response does not fit the protocol. A client causes that
-        with names so long that a string made of them is longer than 32,767 bytes."""
+        """Close the connection, as Kafka does, because the protocol cannot express the response.
+
+        A client causes this with long names: a string of the response then exceeds 32,767 bytes.
+        """
         context = request.context
         self._limited_log.write(
             logging.WARNING,
@@ -238,7 +243,7 @@ class Replies:
 
 
 def _merged(parts: list[Part]) -> Iterator[Part]:
-    """Join the parts of a response that are next to each other in memory; slices of files stay as they are."""
+    """Join neighbouring parts of a response that are bytes. Slices of files stay as they are."""
     for is_slice, group in groupby(parts, lambda part: isinstance(part, FileSlice)):
         if is_slice:
             yield from group

@@ -1,7 +1,7 @@
 """Services: the long-lived parts of a broker, by name.
 
-`startup.py` builds them in one pass. A handler names the services that it needs as keyword-only parameters
-(`handler_binding.py`); other parts are given what they need when they are made.
+`startup/building.py` builds them in one pass. A handler names the services that it needs as keyword-only parameters
+(`handler_binding.py`). Other parts get the services that they need as constructor arguments.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tailrace.broker.requests.api_table import ApiRow
 from tailrace.broker.requests.topics.encoded_topics import EncodedTopics
 from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.permissions import Permissions
-from tailrace.broker.shares.share_states import ShareStates
+from tailrace.broker.shares.share_coordinator import ShareCoordinator
 from tailrace.broker.shares.shares import Shares
 from tailrace.broker.storage.cleaning import LogCleaning
 from tailrace.broker.storage.cordoned_directories import CordonedDirectories
@@ -52,7 +52,7 @@ from tailrace.replication.leader import ReplicaSettings
 from tailrace.waiting.outbox import Outbox
 from tailrace.waiting.purgatory import Purgatory
 
-if TYPE_CHECKING:  # few brokers have it, and it would make every start slower
+if TYPE_CHECKING:  # few brokers use telemetry, and the import would slow down every start
     from tailrace.broker.metrics.client_telemetry import ClientTelemetry
 
 
@@ -83,7 +83,7 @@ class Services:
     housekeeping: Housekeeping
     cleaning: LogCleaning | None  # None: log.cleaner.enable is false
     load_reports: Sequence[LoadReport]  # one for each log directory that was opened
-    log_flushes: Histogram | None  # how long flushes took; None if nobody measures that
+    log_flushes: Histogram | None  # durations of flushes; None if they are not measured
 
     # Metadata
     controller: Controller
@@ -95,7 +95,7 @@ class Services:
 
     # Replication and reading
     replicas: ReplicaSettings
-    replication: Replication | None  # None: the broker is alone
+    replication: Replication | None  # None: the cluster is this one node
     fetches: Fetches
 
     # Coordination
@@ -103,9 +103,9 @@ class Services:
     coordinator_topics: CoordinatorTopics
     groups: Groups
     transactions: Transactions
-    transaction_peers: TransactionPeers | None  # None: the broker is alone
+    transaction_peers: TransactionPeers | None  # None: the cluster is this one node
     transaction_verification: TransactionVerification
-    share_states: ShareStates
+    share_coordinator: ShareCoordinator
     shares: Shares
 
     # Security and metrics

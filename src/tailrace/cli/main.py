@@ -7,8 +7,8 @@ Exit status:
   3    internal error
   130  interrupted
 
-An error is one sentence on standard error. Only argparse is imported here; a command's modules are imported when it
-runs.
+An error is one sentence on standard error, or one JSON object if the command has --json. A command's modules are
+imported when it runs.
 """
 
 from __future__ import annotations
@@ -19,24 +19,27 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from tailrace.cli.errors import CommandError
-from tailrace.cli.parser import build_parser
+from tailrace.cli.output import report_error, use_json_errors
+from tailrace.cli.parsing.command_parser import USAGE_ERROR
+from tailrace.cli.parsing.parser import build_parser
 
-USAGE_ERROR = 2
 INTERRUPTED = 130
 INTERNAL_ERROR = 3
+POSIX_MODULES = ("fcntl", "resource")  # a broker and the commands on data directories need them
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = build_parser()
+    _open_closed_streams()
+    use_json_errors(False)
     try:
-        options = parser.parse_args(arguments)
-    except SystemExit as end:  # argparse has printed its help or an error
-        return end.code if isinstance(end.code, int) else USAGE_ERROR
-    module, _, function = options.run.partition(":")
-    try:
+        options = build_parser().parse_args(arguments)
+        use_json_errors(getattr(options, "json", False))
+        module, _, function = options.run.partition(":")
         status: int = getattr(import_module(module), function)(options)
         sys.stdout.flush()
         return status
+    except SystemExit as end:  # the parser has printed its help or an error
+        return end.code if isinstance(end.code, int) else USAGE_ERROR
     except BrokenPipeError:
         # The reader of standard output has closed it. Redirect it, or the interpreter's final flush fails as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -48,27 +51,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _report(error)
 
 
+def _open_closed_streams() -> None:
+    """Redirect closed standard streams (`>&-`) to the null device. Otherwise a socket could get their descriptors."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # open until the end
+
+
 def _report(error: Exception) -> int:
     """Print an error and return the exit status."""
-    from tailrace.cli.output import warn
     from tailrace.log.inspect.findings import CannotLook
     from tailrace.records.batch import CorruptBatch
 
-    if isinstance(error, CorruptBatch):  # the inspected log is damaged; the command itself was correct
-        warn(str(error))
-        return 1
-    if isinstance(error, OSError):
+    text, status, code = str(error), USAGE_ERROR, None
+    if isinstance(error, CorruptBatch):
+        status = 1  # the inspected log is damaged; the command itself was correct
+    elif isinstance(error, OSError):
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
-    elif isinstance(error, CommandError | CannotLook):
-        text = str(error)
-    elif os.environ.get("TAILRACE_DEBUG"):
-        raise error
-    else:
-        message = f"internal error; please report it: {type(error).__name__}: {error}".replace("\n", " ")
-        print(f"tailrace: {message} (set TAILRACE_DEBUG=1 for the traceback)", file=sys.stderr)
-        return INTERNAL_ERROR
-    warn(text)
-    return error.status if isinstance(error, CommandError) else USAGE_ERROR
+    elif isinstance(error, CommandError):
+        status, code = error.status, error.code
+    elif isinstance(error, ModuleNotFoundError) and error.name in POSIX_MODULES:
+        text = (
+            f"this command needs Linux or macOS: this system's Python has no module {error.name}. "
+            "On Windows, run it in WSL or in a container"
+        )
+    elif not isinstance(error, CannotLook):
+        if os.environ.get("TAILRACE_DEBUG"):
+            raise error
+        text = f"internal error; please report it: {type(error).__name__}: {error}".replace("\n", " ")
+        text, status = f"{text} (set TAILRACE_DEBUG=1 for the traceback)", INTERNAL_ERROR
+    report_error(text, status, code=code)
+    return status
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 NOTHING = "-"
+_has_json_errors = False
 # Built once, because there may be millions of lines.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -88,7 +89,28 @@ def print_lines(*lines: str) -> None:
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
+def use_json_errors(is_json: bool) -> None:
+    """Choose the form of later errors and warnings: one JSON object per line, or sentences."""
+    global _has_json_errors
+    _has_json_errors = is_json
+
+
 def warn(text: str) -> None:
     """Print a message to standard error, with control characters escaped."""
+    _print_error(f"tailrace: {text}", {"warning": {"message": text}})
+
+
+def report_progress(text: str) -> None:
+    """Print a line about running work to standard error, for a log file."""
+    _print_error(f"tailrace: {text}", {"progress": {"message": text}})
+
+
+def report_error(text: str, status: int, *, code: str | None = None, command: str = "tailrace") -> None:
+    """Print an error to standard error. `status` is the exit status, `code` the name of a broker's error code."""
+    fields: dict[str, Any] = {"message": text, "status": status}
+    _print_error(f"{command}: {text}", {"error": fields if code is None else {**fields, "code": code}})
+
+
+def _print_error(text: str, document: dict[str, Any]) -> None:
     sys.stdout.flush()
-    print(f"tailrace: {_CONTROL.sub(_escape, text)}", file=sys.stderr)
+    print(_CONTROL.sub(_escape, json_line(document) if _has_json_errors else text), file=sys.stderr)

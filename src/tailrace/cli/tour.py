@@ -73,6 +73,8 @@ def _directory(wanted: str | None) -> str:
         return tempfile.mkdtemp(prefix="tailrace-tour-")
     if os.path.isdir(wanted) and os.listdir(wanted):
         raise CommandError(f"{wanted} is not empty: give the tour an empty or new directory")
+    if os.path.exists(wanted) and not os.path.isdir(wanted):
+        raise CommandError(f"{wanted} is not a directory: give the tour an empty or new directory")
     return os.path.normpath(wanted)
 
 

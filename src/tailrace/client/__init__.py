@@ -15,5 +15,6 @@ The client moves whole record batches and creates no object per record. It may i
     cluster/            ClusterClient: requests to a cluster, its metadata, coordinators and state
     groups/             describe, reset and delete groups
     producing/          writes batches, with idempotence and transactions
+    access/             access control lists, SCRAM users and client quotas
     security/           TLS, SASL, tokens and key stores
 """

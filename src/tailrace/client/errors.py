@@ -96,7 +96,7 @@ class Unreachable(ClientError):
         if node_id is None:
             super().__init__(f"no broker can be reached at {address}: {reason}")
         else:
-            super().__init__(f"broker {node_id} advertises {address}, which cannot be reached: {reason}")
+            super().__init__(f"broker {node_id} cannot be reached at {address}, the address it advertises: {reason}")
         self.address = address
         self.reason = reason
         self.is_first = node_id is None  # a bootstrap address

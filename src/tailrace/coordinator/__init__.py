@@ -9,7 +9,7 @@ and sends the response once they are committed. A new leader loads the partition
 
     shard.py             CoordinatorShard: the interface of a state machine; records and state changes
     runtime.py           CoordinatorRuntime: finds the shard of a partition, loads and unloads it, runs its timers
-    shard_place.py       ShardPlace: a partition led here, its shard and the state of that
+    shard_place.py       ShardPlace: a partition led here, with its shard and the shard's state
     loading.py           a partition's log read and replayed
     shard_writer.py      one change appended, replayed and answered
     change_batches.py    the records of a change as a batch

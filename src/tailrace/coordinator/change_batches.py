@@ -1,7 +1,7 @@
-"""The batches that a StateChange becomes in the log: one, or, where it need not be atomic, as many as it takes.
+"""The batches of a StateChange: one, or as many as needed if the change is not atomic.
 
-A record that cannot be encoded, or that no batch can hold, refuses an atomic change. A change that is not atomic is
-written without it: tombstones of many groups must not wait for one group.
+If a record cannot be encoded, or fits in no batch, an atomic change is refused. A change that is not atomic is written
+without that record: tombstones of many groups must not wait for one group.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def build_batches(
 ) -> Iterator[tuple[bytes, list[CoordinatorRecord]]]:
     """Yield each batch, as Kafka's coordinators write it, with its records to replay.
 
-    Raise MESSAGE_TOO_LARGE or UnwritableMessage where an atomic change does not fit; of any other change `left_out` is
-    called for each record that does not fit.
+    Raise MESSAGE_TOO_LARGE or UnwritableMessage if an atomic change does not fit. For other changes `left_out` is
+        called for each record that does not fit.
     """
     assert not isinstance(change.records, PackedRecords)
     builder = _builder(change, codec)
@@ -75,7 +75,7 @@ def build_packed(
         attributes=batch_attributes(codec, transactional=change.producer_id != NO_PRODUCER_ID),
         producer_id=change.producer_id,
         producer_epoch=change.producer_epoch,
-        base_sequence=0,  # as Kafka's coordinators have it, with a producer or without
+        base_sequence=0,  # as in Kafka's coordinators, with a producer or without
         leader_epoch=NO_LEADER_EPOCH,
         record_count=len(packed),
     )
@@ -89,7 +89,10 @@ def _encoded(record: CoordinatorRecord | EncodedRecord) -> tuple[bytes, bytes | 
 
 
 def _too_many(change: StateChange[Any], key: TopicPartition) -> KafkaError:
-    return KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{key}: {len(change.records)} records are too many for one")
+    return KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"{key}: {len(change.records)} records do not fit in one batch; the request must be split",
+    )
 
 
 def _builder(change: StateChange[Any], codec: Codec) -> BatchBuilder:
@@ -97,6 +100,6 @@ def _builder(change: StateChange[Any], codec: Codec) -> BatchBuilder:
         codec=codec,
         producer_id=change.producer_id,
         producer_epoch=change.producer_epoch,
-        base_sequence=0,  # as Kafka's coordinators have it, with a producer or without
+        base_sequence=0,  # as in Kafka's coordinators, with a producer or without
         transactional=change.producer_id != NO_PRODUCER_ID,
     )

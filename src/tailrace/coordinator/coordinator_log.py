@@ -1,5 +1,5 @@
-"""CoordinatorLog: what a coordinator needs of the partitions of its topic; `broker/coordination/partition_writer.py` is
-one."""
+"""CoordinatorLog: the log operations that a coordinator needs; implemented by
+`broker/coordination/partition_writer.py`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from tailrace.model.ids import Offset, TopicPartition
 
 class CoordinatorLog(Protocol):
     def bounds(self, key: TopicPartition) -> tuple[Offset, Offset]:
-        """Log start and log end; a KafkaError if the partition is not led here."""
+        """Return log start and log end; a KafkaError if the partition is not led here."""
 
     def read(self, key: TopicPartition, offset: Offset, max_bytes: int) -> bytes:
-        """Bytes from the batch on that holds an offset, at least one whole batch; the last one may be cut short.
-        Nothing if all that follows was compacted away."""
+        """Read bytes from the batch that contains an offset: at least one whole batch; the last one may be cut off.
+
+        Return nothing if all later batches were compacted away.
+        """
 
     def batch_bytes_max(self, key: TopicPartition) -> int:
-        """How large a batch may be."""
+        """Return the maximum size of a batch."""
 
     def append(self, key: TopicPartition, batch: bytes, now_ms: int, transaction_version: int = 0) -> Offset:
-        """Append a batch; the log end after it. A KafkaError if it was not appended."""
+        """Append a batch; return the log end after it. A KafkaError if it was not appended."""
 
     def commit_error(self, key: TopicPartition, end: Offset) -> ErrorCode | None:
-        """NONE once everything below an offset is committed, an error if it never will be; None: wait."""
+        """Return NONE if everything below an offset is committed, an error if it never will be, or None to wait."""

@@ -1,4 +1,4 @@
-"""DelayedCommit: an answer of a coordinator that waits until what it tells is on every in-sync replica."""
+"""DelayedCommit: a coordinator's response that waits until its records are on every in-sync replica."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class DelayedCommit(DelayedOperation):
     def __init__(
         self, verdict: Callable[[], ErrorCode | None], finish: Callable[[ErrorCode, int], None], deadline_ms: int
     ) -> None:
-        """`verdict()` is None as long as it has to wait; `finish(code, now_ms)` is called once."""
+        """`verdict()` returns None while the response has to wait. `finish(code, now_ms)` is called once."""
         super().__init__(deadline_ms)
         self._verdict = verdict
         self._finish = finish

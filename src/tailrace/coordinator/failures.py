@@ -1,6 +1,6 @@
-"""Failures: what went wrong in one coordinator without ending the broker, counted and logged at a limited rate.
+"""Failures: errors of one coordinator that do not stop the broker, counted and logged at a limited rate.
 
-A fatal error (`tailrace/diagnostics/internal_errors.py`) is raised again: it stops the broker.
+A fatal error (`tailrace/diagnostics/internal_errors.py`) is raised again, and stops the broker.
 
 operations   requests and timers that failed unexpectedly, or whose records could not be encoded
 skipped      records that a load could not read or replay
@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from tailrace.diagnostics.internal_errors import is_fatal
+from tailrace.diagnostics.internal_errors import raise_fatal
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.protocol.errors import ProtocolError
@@ -29,7 +29,7 @@ class Failures:
         self._limited_log = LimitedLog(_log)
 
     def run(self, what: str, key: TopicPartition, call: Callable[[int], object], now_ms: int) -> bool:
-        """Call back somebody outside; return False, with the failure noted, if that raised."""
+        """Call a callback. Return False, with the failure logged, if it raised."""
         try:
             call(now_ms)
         except Exception as error:
@@ -40,7 +40,7 @@ class Failures:
     def note_operation(self, what: str, key: TopicPartition, error: Exception, now_ms: int) -> None:
         """Count an operation that failed. `what` is a fixed phrase: the step that failed. Values that do not fit a
         record are a client's fault; any other error is a bug, so its traceback is logged."""
-        _raise_fatal(error)
+        raise_fatal(error)
         self.operations += 1
         bug = None if isinstance(error, ProtocolError) else error
         self._limited_log.write(
@@ -54,7 +54,7 @@ class Failures:
         )
 
     def note_refused(self, key: TopicPartition, records: int, error: Exception, now_ms: int) -> None:
-        """Log records that the partition's log did not take."""
+        """Log records that the partition's log refused."""
         self._limited_log.write(
             logging.WARNING,
             "append",
@@ -67,7 +67,7 @@ class Failures:
 
     def note_skipped(self, key: TopicPartition, offset: Offset, error: Exception, now_ms: int) -> None:
         """Count a record that a load skips."""
-        _raise_fatal(error)
+        raise_fatal(error)
         self.skipped += 1
         self._limited_log.write(
             logging.WARNING,
@@ -81,7 +81,7 @@ class Failures:
 
     def note_reload(self, key: TopicPartition, error: Exception, now_ms: int) -> None:
         """Count a shard that is loaded again."""
-        _raise_fatal(error)
+        raise_fatal(error)
         self.reloads += 1
         self._limited_log.write(
             logging.ERROR,
@@ -92,12 +92,6 @@ class Failures:
             partition=str(key),
             error=_text(error),
         )
-
-
-def _raise_fatal(error: Exception) -> None:
-    """Raise an error again after which the broker must not serve on."""
-    if is_fatal(error):
-        raise error
 
 
 def _text(error: Exception) -> str:

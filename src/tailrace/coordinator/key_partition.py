@@ -1,4 +1,4 @@
-"""Which partition of a coordinator's topic a key belongs to: the absolute value of Java's String.hashCode, modulo."""
+"""The partition of a coordinator's topic that a key belongs to: Java's String.hashCode, its absolute value, modulo."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Loading: a shard brought to the state that its partition's log describes, a piece at a time.
+"""Loading: replays a partition's log into a shard, one piece at a time.
 
-A large topic takes seconds, and the broker has other clients, so `step` reads a bounded piece and can be called again.
+Loading a large topic takes seconds, and the broker has other clients. So `step` reads a bounded piece and can be called
+again.
 
-A record that cannot be decoded or replayed is skipped: it was written by a later version, or by one that wrote a length
-wrongly. Kafka skips only unknown types and gives up the whole partition for anything else; here the other groups of the
-partition are served. A batch that is damaged as a whole ends the load, as it does there (`CorruptBatch`).
+A record that cannot be decoded or replayed is skipped: a later version wrote it, or a version with a bug. Kafka skips
+only unknown types; any other error makes it give up the whole partition. Here the other groups of the partition are
+served. A batch with a wrong checksum ends the load, as in Kafka (`CorruptBatch`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Loading:
         failures: Failures,
         replay_of: Callable[[int], RecordReplay] | None = None,
     ) -> None:
-        """`replay_of(producer_id)` returns what replays the frequent records of a batch."""
+        """`replay_of(producer_id)` returns the replay of the frequent records of a batch."""
         self._replay_of = replay_of
         self._failures = failures
         self._log = log
@@ -51,7 +52,7 @@ class Loading:
         return self._next_offset >= self._log.bounds(self._key)[1]
 
     def step(self, max_bytes: int, now_ms: int) -> int:
-        """Replay the next piece; how many bytes it had. A KafkaError if the partition is not led here any more."""
+        """Replay the next piece; return its bytes. A KafkaError if the partition is no longer led here."""
         start, end = self._log.bounds(self._key)
         data = self._log.read(self._key, max(self._next_offset, start), max_bytes)
         size = 0
@@ -115,9 +116,9 @@ class Loading:
 
 
 def decode_record(family: str, record: Record) -> CoordinatorRecord:
-    """UnknownRecordType for one of a kind or version that is not known."""
+    """Decode a record. UnknownRecordType for a key of an unknown type or version."""
     if record.key is None:
-        raise UnknownRecordType(f"{family} record key", "there is none", 0)
+        raise UnknownRecordType(f"{family} record key", "the record has no key", 0)
     key = decode_key(family, record.key)
     if record.value is None:
         return CoordinatorRecord(key.message, None, offset=record.offset)

@@ -3,19 +3,20 @@
     lead ──► LOADING ──(replayed to the end)──► ACTIVE ──resign──► gone
                 │ damage, or no leader any more
                 ▼
-              FAILED: NOT_COORDINATOR, until the partition is led anew
+              FAILED: NOT_COORDINATOR, until this broker becomes leader again
 
-    write   an operation yields a StateChange: appended as one batch, replayed, answered once it is committed
-    read    answered once everything written before it is committed
-    tick    loading goes on, and timers that are due yield their StateChanges
+    write   an operation returns a StateChange, which is appended as one batch and replayed; the response follows once
+            it is committed
+    read    the response is sent once everything written before is committed
+    tick    loading continues, and timers that are due return their StateChanges
 
-On one node what is appended is committed. With followers an answer waits in the purgatory for the high watermark, or is
-NOT_COORDINATOR if leadership goes first. Errors of the append are Kafka's coordinators' (`coordinator_error`).
+On one node an appended record is committed. With followers the response waits in the purgatory for the high watermark;
+if the leadership ends first, it is NOT_COORDINATOR. Errors of the append are mapped as in Kafka (`coordinator_error`).
 
 An unexpected exception never leaves this module, unless it is fatal (`failures` counts and logs it):
     operation, encoding    nothing is appended; the client gets UNKNOWN_SERVER_ERROR; a timer runs again after RETRY_MS
     append, replay, done   log and memory may differ: the shard is reloaded, as after an election
-    answer                 only the client that waits for it is affected
+    answer                 only the client of that request is affected
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ _log = logging.getLogger(__name__)
 S = TypeVar("S", bound=CoordinatorShard)
 R = TypeVar("R")
 Answer: TypeAlias = Callable[[R, int], None]  # (response, now_ms)
-Refuse: TypeAlias = Callable[[KafkaError, int], None]  # (why not, now_ms)
+Refuse: TypeAlias = Callable[[KafkaError, int], None]  # (error, now_ms)
 
-LOAD_BYTES = 1 << 17  # replayed in one go: some ten milliseconds
-RETRY_MS = 500  # a timer whose records could not be written is tried again
-TIMERS_AT_ONCE = 256  # run in one tick; others have their turn before the rest
+LOAD_BYTES = 1 << 17  # replayed in one step: some ten milliseconds
+RETRY_MS = 500  # until a timer is retried whose records could not be written
+TIMERS_AT_ONCE = 256  # per tick; then other work is done
 
 
 class CoordinatorRuntime(Generic[S]):
@@ -67,8 +68,8 @@ class CoordinatorRuntime(Generic[S]):
         replay_of: Callable[[S, int], RecordReplay] | None = None,
         reload: Callable[[int, int], None] | None = None,
     ) -> None:
-        """`make_shard(partition, timers)` makes an empty shard, `replay_of(shard, producer_id)` replays the frequent
-        records of a batch that is loaded, and `reload(partition, now_ms)` loads a shard again, instead of `lead`."""
+        """`make_shard(partition, timers)` makes an empty shard. `replay_of(shard, producer_id)` returns the replay of
+        frequent records of a batch. `reload(partition, now_ms)` loads a shard again; by default `lead` does."""
         self._replay_of = replay_of
         self.topic = topic
         self._log = log
@@ -78,15 +79,15 @@ class CoordinatorRuntime(Generic[S]):
         self._codec = codec
         self._places: dict[int, ShardPlace[S]] = {}
         self._loading: dict[int, None] = {}
-        self._load_ms = 0  # when loading resumes; later than now only while descriptors or memory are short
-        self._alarm = Alarm()  # of all shards: it is asked before every wait of the loop
+        self._load_ms = 0  # when loading resumes; in the future after a lack of descriptors or memory
+        self._alarm = Alarm()  # of all shards, because the loop needs the deadline before every wait
         self.failures = Failures()
         self._reload = reload or self.lead
 
     # Leadership
 
     def lead(self, partition: int, now_ms: int) -> None:
-        """The partition is led here from now on, in a new epoch: its state is loaded."""
+        """Become the leader of a partition in a new epoch: load its state."""
         self.resign(partition, now_ms)
         key, timers = TopicPartition(self.topic, partition), Timers(self._alarm)
         shard = self._make_shard(partition, timers)
@@ -103,7 +104,7 @@ class CoordinatorRuntime(Generic[S]):
             self._fail(place, error, now_ms)
 
     def resign(self, partition: int, now_ms: int) -> None:
-        """The partition is not led here any more, or not in that epoch."""
+        """Unload a partition that is not led here any more, or not in that epoch."""
         place = self._places.pop(partition, None)
         self._loading.pop(partition, None)
         if place is not None:
@@ -121,7 +122,7 @@ class CoordinatorRuntime(Generic[S]):
             raise error
         is_bug = not isinstance(error, KafkaError | CorruptBatch | ProtocolError | OSError)
         _log.error(
-            "%s cannot be loaded, its coordinator is not available: %s",
+            "%s cannot be loaded, so its groups or transactions are not available: %s",
             place.key,
             error,
             exc_info=error if is_bug else None,
@@ -151,10 +152,10 @@ class CoordinatorRuntime(Generic[S]):
                 ),
             )
 
-    # Who is here
+    # Shards
 
     def active(self) -> Iterator[S]:
-        """The shards that are loaded."""
+        """Yield the loaded shards."""
         for place in tuple(self._places.values()):
             if place.state is ShardState.ACTIVE:
                 yield place.shard
@@ -164,11 +165,11 @@ class CoordinatorRuntime(Generic[S]):
         return bool(self._loading)
 
     def partitions(self) -> list[int]:
-        """The partitions led here."""
+        """Return the partitions led here."""
         return list(self._places)
 
     def shard(self, partition: int) -> S:
-        """The shard, if it can be asked; a KafkaError otherwise."""
+        """Return the shard of a partition; a KafkaError unless it is loaded."""
         return self._active(partition).shard
 
     def _active(self, partition: int) -> ShardPlace[S]:
@@ -178,7 +179,7 @@ class CoordinatorRuntime(Generic[S]):
                 return place
             if place.state is ShardState.LOADING:
                 raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{place.key} is being loaded")
-        raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.topic}-{partition} is not coordinated here")
+        raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.topic}-{partition} has its coordinator on another broker")
 
     # Requests
 
@@ -192,8 +193,8 @@ class CoordinatorRuntime(Generic[S]):
         *,
         reads_wait: bool = True,
     ) -> None:
-        """Carry out what an operation decides; `answer` or `refuse` is called once, now or later. An operation without
-        records waits for those before it, unless `reads_wait` is False: what it saw is committed."""
+        """Carry out the StateChange of an operation; `answer` or `refuse` is called once. If it has no records, the
+        response waits until earlier writes are committed, unless `reads_wait` is False."""
         try:
             place = self._active(partition)
         except KafkaError as error:
@@ -210,7 +211,7 @@ class CoordinatorRuntime(Generic[S]):
             answer(change.response, now_ms)
 
     def read(self, partition: int, operation: Callable[[S], R], answer: Answer[R], refuse: Refuse, now_ms: int) -> None:
-        """Answer from the state, once everything in it is committed."""
+        """Respond with a part of the state, once everything in it is committed."""
         self.write(partition, lambda shard: StateChange((), operation(shard)), answer, refuse, now_ms)
 
     def end_transaction(
@@ -270,11 +271,11 @@ class CoordinatorRuntime(Generic[S]):
         self.failures.run("an answer", place.key, partial(refuse, error), now_ms)
 
     def _load_again(self, place: ShardPlace[S], reason: Exception, now_ms: int) -> None:
-        """Log and memory may differ: let the log say what is. Whoever waits here is told NOT_COORDINATOR."""
+        """Load a shard again, because log and memory may differ. Waiting requests get NOT_COORDINATOR."""
         partition = place.key.partition
         self.failures.note_reload(place.key, reason, now_ms)
         if self._places.get(partition) is not place:
-            return  # it is not led here any more, or is being loaded already
+            return  # it is no longer led here, or is being loaded already
         if not self.failures.run("a reload", place.key, partial(self._reload, partition), now_ms):
             self.resign(partition, now_ms)
 
@@ -296,7 +297,7 @@ class CoordinatorRuntime(Generic[S]):
         )
 
     def _commit_error(self, place: ShardPlace[S], end: int) -> ErrorCode | None:
-        """NONE once everything below an offset is committed, an error if it never will be; None: wait."""
+        """Return NONE if everything below an offset is committed, an error if it never will be, or None to wait."""
         if self._places.get(place.key.partition) is not place or place.state is not ShardState.ACTIVE:
             return ErrorCode.NOT_COORDINATOR
         return self._log.commit_error(place.key, end)
@@ -310,7 +311,7 @@ class CoordinatorRuntime(Generic[S]):
         code: ErrorCode,
         now_ms: int,
     ) -> None:
-        """Give the answer of a change that is committed, or refuse it."""
+        """Send the response of a committed change, or refuse the request."""
         code = coordinator_error(code)
         if change.on_done is not None:
             try:
@@ -335,7 +336,7 @@ class CoordinatorRuntime(Generic[S]):
         return self._load_ms if alarm_ms is None else min(self._load_ms, alarm_ms)
 
     def tick(self, now_ms: int, is_turn_over: Callable[[], bool] = lambda: False) -> None:
-        """Load a piece of what is to be loaded. Run due timers: at least one, and more until `is_turn_over`."""
+        """Load the next piece of shards to be loaded. Run due timers: at least one, and more until `is_turn_over`."""
         if now_ms >= self._load_ms:
             self._load(LOAD_BYTES, now_ms)
         if self._alarm.next_ms is None or now_ms < self._alarm.next_ms:
@@ -363,13 +364,13 @@ class CoordinatorRuntime(Generic[S]):
                     self._finish_loading(place, now_ms)
             except Exception as error:
                 if is_shortage(error):
-                    _log.warning("%s is loaded later: %s", place.key, error)
+                    _log.warning("loading of %s postponed: %s", place.key, error)
                     self._load_ms = now_ms + SHORTAGE_RETRY_MS
                     return
                 self._fail(place, error, now_ms)
 
     def load_all(self, now_ms: int) -> None:
-        """Everything that is to be loaded, however long it takes."""
+        """Load all shards completely."""
         while self._loading and now_ms >= self._load_ms:
             self._load(LOAD_BYTES, now_ms)
 
@@ -387,11 +388,11 @@ class CoordinatorRuntime(Generic[S]):
             self._carry_out(place, change, _nothing, refuse, now_ms)
 
     def change_all(self, operation: Callable[[S], StateChange[Any] | None], now_ms: int) -> None:
-        """Carry out an operation, that nobody waits for, in every shard that is loaded."""
+        """Apply an operation to every loaded shard. No request waits for it."""
         for place in tuple(self._places.values()):
             if place.state is ShardState.ACTIVE:
                 self._run_due(place, Due(operation, partial(lambda shard, _: operation(shard), place.shard)), now_ms)
 
 
 def _nothing(_: Any, __: int) -> None:
-    """Nobody waits for what a timer does."""
+    """Ignore the result of a timer."""

@@ -1,12 +1,12 @@
 """CoordinatorShard: the state behind one partition of a coordinator's topic.
 
-A request changes nothing by itself. It yields a StateChange, records and a response; the runtime appends the records as
-one batch, replays them into the state, and gives the response once they are committed. What a partition's log says, and
-nothing else, is what `replay` makes of it, so another broker, or Apache Kafka, comes to the same state.
+A request changes nothing itself. It returns a StateChange: records and a response. The runtime appends the records as
+one batch, replays them into the state, and sends the response once they are committed. The state depends only on the
+records in the log. So another broker, or Apache Kafka, that replays the log gets the same state.
 
     operation(shard) ──► StateChange(records, response) ──► append ──► replay(record) ──► committed ──► answer
 
-Records of a transaction (`producer_id` ≥ 0) are kept apart until the transaction ends: `replay_end_transaction`.
+Records of a transaction (`producer_id` ≥ 0) are pending until the transaction ends: `replay_end_transaction`.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset
 from tailrace.protocol.message import Message
 
 R = TypeVar("R")
-Part: TypeAlias = Callable[[int], object]  # (now_ms): what one group or transaction needs; it may fail alone
+Part: TypeAlias = Callable[[int], object]  # (now_ms): work for one group or transaction, which may fail alone
 
 
 class CoordinatorRecord(NamedTuple):
-    """A record of a coordinator's topic, decoded; without a value it is a tombstone."""
+    """A decoded record of a coordinator's topic; without a value it is a tombstone."""
 
     key: Message
     value: Message | None
     version: int = 0  # of the value
-    offset: Offset = -1  # in the log, once it is there
+    offset: Offset = -1  # of the record in the log; -1 before it is appended
 
 
 class EncodedRecord(NamedTuple):
-    """A record whose bytes are made by whoever writes it often; only where the runtime does not replay it."""
+    """A record that its caller has encoded, because it is frequent. The runtime does not replay it."""
 
     key: bytes
     value: bytes | None
 
 
 class PackedRecords:
-    """Records of one kind that are encoded, and replayed, all at once."""
+    """Records of one kind that are encoded and replayed together."""
 
     __slots__ = ()
 
@@ -50,11 +50,11 @@ class PackedRecords:
         raise NotImplementedError
 
     def encode(self) -> bytes:
-        """Return the payload of a batch, in which the records count from its first offset and time."""
+        """Return the payload of a batch. Offsets and times of its records are relative to the batch's first."""
         raise NotImplementedError
 
     def replay(self, payload: bytes, first_offset: Offset) -> None:
-        """Take the records into the state from the payload that was appended."""
+        """Apply the records to the state, from the payload that was appended."""
         raise NotImplementedError
 
 
@@ -70,28 +70,28 @@ class RecordReplay(Protocol):
 
 @dataclass(slots=True)
 class StateChange(Generic[R]):
-    """What a request asks of the log, and what it is answered with once that is committed."""
+    """The records and the response of a request. The response is sent once the records are committed."""
 
     records: Sequence[CoordinatorRecord | EncodedRecord] | PackedRecords
     response: R
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
-    is_atomic: bool = True  # in one batch, or refused; otherwise in as many as it takes
-    is_replayed: bool = True  # False where the state is changed by whoever asked, in `on_done`
-    on_done: Callable[[ErrorCode, int], None] | None = None  # (error, now_ms): written and committed, or never
+    is_atomic: bool = True  # in one batch, or refused; otherwise in as many batches as needed
+    is_replayed: bool = True  # False if `on_done` changes the state instead
+    on_done: Callable[[ErrorCode, int], None] | None = None  # (error, now_ms): NONE once committed
 
 
 class CoordinatorShard(Protocol):
     family: str  # "group", "transaction" or "share": see `protocol/internal_records/coordinator_records.py`
 
     def replay(self, record: CoordinatorRecord, producer_id: int, producer_epoch: int) -> None:
-        """Take a record into the state: one that was just appended, or one read again from the log."""
+        """Apply a record to the state: one that was just appended, or one read from the log."""
 
     def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
-        """A transaction has ended: what was pending counts, or never was."""
+        """Apply the end of a transaction: its pending records become valid, or are dropped."""
 
     def loaded(self, now_ms: int) -> Iterable[Part]:
-        """The log has been replayed to its end: give what is to be done now, in parts."""
+        """Return the work to do after the log has been replayed, in parts."""
 
     def unloaded(self, now_ms: int) -> Iterable[Part]:
-        """Another broker goes on, or the partition is gone: whoever waits here is told NOT_COORDINATOR, in parts."""
+        """Return the work to do when the leadership ends, in parts: waiting requests get NOT_COORDINATOR."""

@@ -1,4 +1,4 @@
-"""ShardPlace: a partition of a coordinator's topic that is led here, its shard, and the state of that shard."""
+"""ShardPlace: a partition of a coordinator's topic that is led here, with its shard and the shard's state."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class ShardPlace(Generic[S]):
         self.began_ms = now_ms
 
     def begin(self, loading: Loading) -> None:
-        """Note that the shard is being loaded."""
+        """Note that loading has begun."""
         self.loading = loading
 
     def end_loading(self, state: ShardState) -> None:
-        """Note that the shard is loaded, or that it is given up."""
+        """Note that the shard is loaded, or that loading failed."""
         self.loading = None
         self.state = state

@@ -1,10 +1,10 @@
-"""ShardWriter: appends what a StateChange asks for, and replays it into the shard.
+"""ShardWriter: appends the records of a StateChange, and replays them into the shard.
 
     KafkaError           the log refused the batch: nothing was written
     UnwritableMessage    a record does not fit its format: nothing was written
-    Unreplayed           the log may hold records that the shard has not taken in: the shard must be loaded again
+    Unreplayed           the log may contain records that are not in the shard: the shard must be loaded again
 
-`coordinator_error` says what a client is told when the log refuses.
+`coordinator_error` maps an error of the log to the error for clients.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tailrace.model.ids import Offset, TopicPartition
 from tailrace.records.batch import Codec
 from tailrace.records.control_records import ControlType, EndTransactionMarker, build_end_marker
 
-_TOLD_AS = {
+_CLIENT_ERRORS = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -36,12 +36,12 @@ _TOLD_AS = {
 
 
 def coordinator_error(code: ErrorCode) -> ErrorCode:
-    """What a client of a coordinator is told when its log answers with this."""
-    return _TOLD_AS.get(code, code)
+    """Return the error for a coordinator's client when its log refuses a batch with this error."""
+    return _CLIENT_ERRORS.get(code, code)
 
 
 class Unreplayed(Exception):
-    """An append or a replay failed in a way that leaves log and memory different."""
+    """An append or a replay failed, so log and memory may differ."""
 
     def __init__(self, reason: Exception) -> None:
         super().__init__(str(reason))
@@ -60,7 +60,7 @@ class ShardWriter:
         self.end: Offset = 0  # the log end after the last append
 
     def start_at(self, end: Offset) -> None:
-        """Note the log end once the shard is loaded."""
+        """Set the log end after loading."""
         self.end = end
 
     def write(self, change: StateChange[Any], now_ms: int) -> None:

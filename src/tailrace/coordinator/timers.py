@@ -1,7 +1,7 @@
-"""Timers: what a shard has to do later, by name: `schedule` again moves it, `cancel` forgets it.
+"""Timers: operations of a shard that are due later, by name. `schedule` replaces a timer, `cancel` removes it.
 
-A heartbeat moves its member's timer and comes often. So a timer that moves further away is only noted; its place in the
-heap is looked at when it is reached, and put where it belongs.
+Each heartbeat moves its member's timer further away. So moving a timer only notes its new deadline. Its entry in the
+heap is moved when the old deadline is reached.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tailrace.coordinator.shard import StateChange
 
-TimedOperation: TypeAlias = Callable[[int], "StateChange[Any] | None"]  # now_ms → what it changes, if anything
+TimedOperation: TypeAlias = Callable[[int], "StateChange[Any] | None"]  # now_ms → a change, or None
 
 
 class Due(NamedTuple):
@@ -26,11 +26,11 @@ class _Timer:
     def __init__(self, deadline_ms: int, operation: TimedOperation) -> None:
         self.deadline_ms = deadline_ms
         self.operation = operation
-        self.placed_ms = deadline_ms  # where the heap has it
+        self.placed_ms = deadline_ms  # its entry in the heap
 
 
 class Alarm:
-    """When the first of many Timers may be due, so that nobody has to ask each of them; sometimes a little early."""
+    """The earliest deadline of many Timers, so that not each of them has to be asked; it may be a little early."""
 
     __slots__ = ("next_ms",)
 
@@ -51,7 +51,7 @@ class Timers:
         self._timers: dict[Hashable, _Timer] = {}
         self._heap: list[tuple[int, int, Hashable, _Timer]] = []
         self._count = 0
-        self._earliest_ms: int | None = None  # while timers run: what they schedule is not due before
+        self._earliest_ms: int | None = None  # while timers run: the earliest deadline for new timers
 
     def __len__(self) -> int:
         return len(self._timers)
@@ -60,7 +60,7 @@ class Timers:
         return key in self._timers
 
     def schedule(self, key: Hashable, deadline_ms: int, operation: TimedOperation) -> None:
-        """Do it once the deadline has come, instead of what is scheduled under that name."""
+        """Run an operation at a deadline, instead of the present operation of that name."""
         if self._earliest_ms is not None and deadline_ms < self._earliest_ms:
             deadline_ms = self._earliest_ms
         timer = self._timers.get(key)
@@ -85,21 +85,22 @@ class Timers:
         self._heap.clear()
 
     def next_deadline_ms(self) -> int | None:
-        """Not later than the first timer; a little earlier where that has moved."""
+        """Return a time not after the first deadline; it may be earlier if a timer has moved."""
         heap = self._heap
         while heap and self._timers.get(heap[0][2]) is not heap[0][3]:
             heappop(heap)
         return heap[0][0] if heap else None
 
     def begin_run(self, now_ms: int) -> None:
-        """Until `end_run` no new timer is due at `now_ms`: a timer that schedules itself again would run forever."""
+        """Let no new timer be due at `now_ms` until `end_run`, because a timer that reschedules itself would run
+        forever."""
         self._earliest_ms = now_ms + 1
 
     def end_run(self) -> None:
         self._earliest_ms = None
 
     def take_due(self, now_ms: int) -> Due | None:
-        """The first timer whose deadline has come; it is forgotten."""
+        """Remove and return the first timer whose deadline has passed."""
         while (placed_ms := self.next_deadline_ms()) is not None and placed_ms <= now_ms:
             _, _, key, timer = heappop(self._heap)
             if timer.deadline_ms <= now_ms:

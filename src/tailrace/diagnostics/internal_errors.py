@@ -23,8 +23,7 @@ class InternalErrors:
 
     def survive(self, place: str, error: Exception, now_ms: int, **about: object) -> None:
         """Log and count an exception that a place raised. Raise it again if the broker must stop."""
-        if is_fatal(error):
-            raise error
+        raise_fatal(error)
         self.counts[place] += 1
         self._log.write(
             logging.ERROR, place, now_ms, f"internal error in {place}; please report it", trace=error, **about
@@ -33,6 +32,12 @@ class InternalErrors:
     def family(self) -> Family:
         samples = [Sample({"place": place}, count) for place, count in sorted(self.counts.items())]
         return Family("tailrace_internal_errors", Kind.COUNTER, "Exceptions that the broker survived.", samples)
+
+
+def raise_fatal(error: BaseException) -> None:
+    """Raise an exception again if the broker must stop because of it."""
+    if is_fatal(error):
+        raise error
 
 
 def is_fatal(error: BaseException) -> bool:

@@ -1,13 +1,13 @@
-"""The four kinds of fetch: which partitions are meant, and which of them the answer tells.
+"""The four kinds of fetch: which partitions are fetched, and which of them the response contains.
 
-    SessionlessContext    the request's partitions, all told; no session
-    FullContext           the request's partitions, all told; a session is opened with them if there is room
-    IncrementalContext    the session's partitions, told as far as they have news
-    SessionErrorContext   none; the answer is the error
+    SessionlessContext    the request's partitions, all in the response; no session
+    FullContext           the request's partitions, all in the response; opens a session if there is room
+    IncrementalContext    the session's partitions; the response contains those with changes
+    SessionErrorContext   no partitions; the response is the error
 
-The answer to a throttled client has no partitions and leaves the session as it is: what it was not told counts as news
-the next time. A session whose epoch has moved on while a fetch waited (the client has sent the next request, perhaps
-because it gave up on this one) is not updated either; the answer is INVALID_FETCH_SESSION_EPOCH.
+The response to a throttled client has no partitions and does not update the session. Changes that it leaves out are in
+the next response. If the session's epoch has changed while a fetch waited, the client has sent another request. The
+session is then not updated either, and the response is INVALID_FETCH_SESSION_EPOCH.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from tailrace.protocol.flat.fetch import PartitionAnswer
 
 Answer: TypeAlias = tuple[PartitionFetch, PartitionAnswer]
 Refused: TypeAlias = tuple[PartitionFetch, ErrorCode]
-# Notes what the client is sent of a partition. Returns True if the answer has to contain the partition.
+# Record what the response contains of a partition. Return True if the response has to contain the partition.
 Note: TypeAlias = Callable[[PartitionFetch, PartitionAnswer], bool]
 
 
-class Told(NamedTuple):
+class ResponseHead(NamedTuple):
     """The head of a fetch response, and the partitions that it contains."""
 
     error: ErrorCode
     session_id: int
     has_partitions: bool = True
-    note: Note | None = None  # None: all of them
+    note: Note | None = None  # None: the response contains all partitions
 
 
-_ALL: Final = Told(ErrorCode.NONE, NO_SESSION)
-_NOTHING: Final = Told(ErrorCode.NONE, NO_SESSION, False)
+_ALL: Final = ResponseHead(ErrorCode.NONE, NO_SESSION)
+_NOTHING: Final = ResponseHead(ErrorCode.NONE, NO_SESSION, False)
 
 
 class SessionlessContext:
@@ -49,16 +49,16 @@ class SessionlessContext:
     def __init__(self, partitions: dict[Identity, PartitionFetch]) -> None:
         self.partitions = partitions
 
-    def worth_telling(self, answers: Sequence[Answer]) -> Sequence[Answer]:
-        """The answers that will be told, without telling them."""
+    def changed_answers(self, answers: Sequence[Answer]) -> Sequence[Answer]:
+        """Return the answers that the response will contain, without updating the session."""
         return answers
 
-    def tell(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> Told:
-        """Begin the answer for these partitions. In a session what the client is sent is kept, so that the next answer
-        has only what is new."""
+    def begin_response(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> ResponseHead:
+        """Begin the response for these partitions. In a session, record what the client is sent, so that the next
+        response has only changes."""
         return _ALL
 
-    def tell_nothing(self) -> Told:
+    def begin_empty_response(self) -> ResponseHead:
         return _NOTHING
 
 
@@ -79,18 +79,18 @@ class FullContext(SessionlessContext):
         self._uses_topic_ids = uses_topic_ids
         self._is_follower = is_follower
 
-    def tell(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> Told:
+    def begin_response(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> ResponseHead:
         session = self._sessions.create(
             {fetch.identity: fetch for fetch, _ in chain(answers, refused)},
             is_privileged=self._is_follower,
             uses_topic_ids=self._uses_topic_ids,
             now_ms=now_ms,
         )
-        return _ALL if session is None else Told(ErrorCode.NONE, session.id, note=_note)
+        return _ALL if session is None else ResponseHead(ErrorCode.NONE, session.id, note=_note)
 
 
 def _note(fetch: PartitionFetch, answer: PartitionAnswer) -> bool:
-    fetch.told(answer)
+    fetch.record_sent(answer)
     return True
 
 
@@ -99,7 +99,7 @@ class IncrementalContext:
     kind = "incremental"
 
     def __init__(self, session: FetchSession, epoch: int | None = None) -> None:
-        """`epoch`: that of the session when the request had come, which is now unless it has waited."""
+        """`epoch` is the session's epoch when the request arrived. None: the current one."""
         self.session = session
         self._epoch = session.epoch if epoch is None else epoch
 
@@ -109,29 +109,29 @@ class IncrementalContext:
 
     @property
     def is_current(self) -> bool:
-        """No later request of the session has come."""
+        """Return True if no later request of the session has arrived."""
         return self.session.epoch == self._epoch
 
-    def worth_telling(self, answers: Sequence[Answer]) -> Sequence[Answer]:
+    def changed_answers(self, answers: Sequence[Answer]) -> Sequence[Answer]:
         if not self.is_current:
             return ()
         return [(fetch, answer) for fetch, answer in answers if fetch.is_news(answer)]
 
-    def tell(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> Told:
+    def begin_response(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> ResponseHead:
         if not self.is_current:
-            return Told(ErrorCode.INVALID_FETCH_SESSION_EPOCH, self.session.id, False)
-        return Told(ErrorCode.NONE, self.session.id, note=self._note)
+            return ResponseHead(ErrorCode.INVALID_FETCH_SESSION_EPOCH, self.session.id, False)
+        return ResponseHead(ErrorCode.NONE, self.session.id, note=self._note)
 
     def _note(self, fetch: PartitionFetch, answer: PartitionAnswer) -> bool:
         is_news = fetch.is_news(answer)
         if is_news and answer.records:
             self.session.to_the_end(fetch)
-        fetch.told(answer)
+        fetch.record_sent(answer)
         return is_news
 
-    def tell_nothing(self) -> Told:
+    def begin_empty_response(self) -> ResponseHead:
         error = ErrorCode.NONE if self.is_current else ErrorCode.INVALID_FETCH_SESSION_EPOCH
-        return Told(error, self.session.id, False)
+        return ResponseHead(error, self.session.id, False)
 
 
 class SessionErrorContext(SessionlessContext):
@@ -142,8 +142,8 @@ class SessionErrorContext(SessionlessContext):
         super().__init__({})
         self.error = error
 
-    def tell(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> Told:
-        return Told(self.error, NO_SESSION, False)
+    def begin_response(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> ResponseHead:
+        return ResponseHead(self.error, NO_SESSION, False)
 
 
 FetchContext: TypeAlias = SessionlessContext | FullContext | IncrementalContext | SessionErrorContext

@@ -1,27 +1,28 @@
-"""DelayedFetch: waiting for min_bytes or max_wait_ms.
+"""DelayedFetch: a fetch that waits for min_bytes or max_wait_ms.
 
-It is answered, with whatever can be read by then, when for some partition
+The fetch is read again and answered when one of these cases applies to some partition:
 
     Case A  this broker no longer leads it
-    Case B  its replica is no longer here
-    Case C  it is not known any more
-    Case D  its directory is offline
-    Case E  the leader epoch that the client named is fenced by a newer one
-    Case F  the offset lies in an older segment than the bound, so that there is much to read; or past the bound, which
-            a truncation has moved
-    Case H  the last fetched epoch has come to diverge
-    Case I  consumers may read from the follower that waits, and there is a high watermark that it does not know
+    Case B  its replica is no longer on this broker
+    Case C  it no longer exists
+    Case D  its log directory is offline
+    Case E  the leader epoch in the request is fenced by a newer one
+    Case F  the fetch offset lies in an older segment than the bound, so that there is much to read; or beyond the
+            bound, which a truncation has moved
+    Case H  the last fetched epoch diverges from the leader's epochs
+    Case I  the follower serves consumers and does not know the current high watermark
 
-or when all partitions together have min_bytes readable (Case G), each counted up to its partition_max_bytes and a
-throttled one not at all; or at the deadline.
+The fetch is also answered when all partitions together have min_bytes readable (Case G), or at the deadline. Case G
+counts each partition up to its partition_max_bytes, and throttled partitions not at all.
 
-The first try looks at all partitions and keeps how much each has. Later ones look only at the partition that has
-changed, so that a fetch of thousands of partitions does not make each append to one of them expensive.
+The first try looks at all partitions and stores the readable bytes of each. Later tries look only at the partition that
+has changed, so that an append to one of thousands of fetched partitions stays cheap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 from tailrace.fetch.fetch import Fetch, Reason
 from tailrace.fetch.fetch_plan import unsettled
@@ -41,7 +42,7 @@ class DelayedFetch(DelayedOperation):
     def __init__(self, fetch: Fetch, deadline_ms: int) -> None:
         super().__init__(deadline_ms)
         self._fetch = fetch
-        self._by_key: dict[Hashable, PartitionFetch] | None = None  # of a fetch without a session, once it waits
+        self._by_key: dict[Hashable, PartitionFetch] | None = None  # of a waiting fetch without a session
         self._readable_by_key: dict[Hashable, int] | None = None
         self._readable_bytes = 0
 
@@ -54,6 +55,16 @@ class DelayedFetch(DelayedOperation):
 
     def expire(self, now_ms: int) -> None:
         self._fetch.woken(Reason.DEADLINE, None, now_ms)
+
+    def facts(self) -> dict[str, Any]:
+        params = self._fetch.params
+        session = self._fetch.context.session
+        return {
+            "replica": params.replica_id if params.is_follower else None,
+            "minBytes": params.min_bytes,
+            "readableBytes": self._readable_bytes,
+            "sessionId": None if session is None else session.id,
+        }
 
     def _reason(self, now_ms: int) -> Reason | None:
         fetch = self._fetch
@@ -75,7 +86,7 @@ class DelayedFetch(DelayedOperation):
         return self._by_key.get(key)
 
     def _count(self, reads: Iterable[PartitionFetch], now_ms: int) -> Reason | None:
-        """Look at some partitions again."""
+        """Count the readable bytes of some partitions again."""
         readable = self._readable_by_key
         assert readable is not None
         for read in reads:
@@ -89,7 +100,7 @@ class DelayedFetch(DelayedOperation):
         return Reason.ENOUGH_NOW if self._readable_bytes >= self._fetch.params.min_bytes else None
 
     def _readable(self, read: PartitionFetch, now_ms: int) -> int | Reason:
-        """How many bytes of a partition could be returned, or why the fetch has to be answered at once."""
+        """Return how many bytes of a partition could be returned, or the reason to answer the fetch at once."""
         position = read.position
         if position.offset < 0:
             return 0
@@ -105,7 +116,7 @@ class DelayedFetch(DelayedOperation):
         if params.is_follower and fetch.reader.select_replica and read.lacks_watermark(marks.high_watermark.offset):
             return Reason.WATERMARK_NOW
         readable = 0
-        # A bound at the same offset may be on the old or on the new segment after a roll, and means nothing to read.
+        # After a roll, a bound at the same offset may be on the old or the new segment. Neither has anything to read.
         if position.offset > bound.offset:
             return Reason.OTHER_SEGMENT
         if position.offset < bound.offset and not (

@@ -1,10 +1,10 @@
-"""Down-conversion: stored batches as the messages that old clients read: format 0 for versions 0 and 1, format 1 for
-2 and 3. Kafka 4 does not serve these versions any more; what they get here is what Kafka 3 gave them.
+"""Down-conversion of stored batches for old clients: to message format 0 for versions 0 and 1, to format 1 for versions
+2 and 3. Kafka 4 no longer serves these versions. The responses are those of Kafka 3.
 
-The limits of versions 0 to 2 are hard, and hold for the converted bytes: a client's buffer has that size. What is cut
-off in the middle of a message is dropped by such a client, which asks for it again. A batch that exceeds the limit is
-converted whole before it is cut, so that a client may go on message by message; where even the first message exceeds
-it, the client sees one that is cut short and says so.
+The limits of versions 0 to 2 are hard and apply to the converted bytes, because the client's buffer has that size. Such
+a client drops an incomplete message at the end and fetches it again. A batch that exceeds the limit is converted whole
+before it is cut, so that the client can advance message by message. If the first message alone exceeds the limit, the
+client receives an incomplete message and reports that.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ def converted(fetch: PartitionFetch, answer: PartitionAnswer, version: int) -> P
     except KafkaError as error:
         _log.debug("%s cannot be converted for version %d: %s", fetch, version, error)
         return PartitionAnswer(fetch.index, error.code, aborted=())
-    # Old messages take more room than the stored batch, but what is limited is what the client asked for.
+    # Old messages take more room than the stored batch, but the client's limit applies to the converted bytes.
     if version <= LAST_HARD_LIMIT_VERSION:
         data = data[: max(fetch.max_bytes, 0)]
     return answer._replace(records=data)
 
 
 def _whole(records: FileSlice) -> bytes:
-    """The bytes of a slice, and all of its first batch even if the slice ends within."""
+    """Return the bytes of a slice, and the whole first batch even if the slice ends within it."""
     file, position = records.file, records.position
     size = PREFIX.unpack(file.read(position, LOG_OVERHEAD))[1] + LOG_OVERHEAD
     return file.read(position, max(size, records.size))
 
 
 def _converted(data: bytes, magic: int, first_offset: int) -> bytes:
-    """As many batches as can be converted; a KafkaError if that is none."""
+    """Return the messages of as many batches as can be converted. Raise KafkaError if that is none."""
     out = bytearray()
     for batch in split_any(data):
         try:

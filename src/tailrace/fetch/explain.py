@@ -1,9 +1,9 @@
-"""Explain a fetch: the walk of one live Fetch request, step by step, as data.
+"""Explain a fetch: the steps of one live Fetch request, as data.
 
-`explain_fetch` is called when a fetch is ready and before its response is taken. It tells what was decided on the way
-(session, refusals, limits, how long it waited and what woke it) and walks each read once more with
-`log/inspect/explain.py`, which notes index probes, batch headers and the slice. An ordinary fetch keeps nothing for it
-and pays nothing.
+`explain_fetch` is called when a fetch is ready and before its response is taken. It returns the decisions of the fetch:
+session, refusals, limits, the time it waited and the event that woke it. It repeats each read with
+`log/inspect/explain.py`, which records index probes, batch headers and the slice. An ordinary fetch stores nothing for
+this and has no extra cost.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from tailrace.protocol.flat.fetch import PartitionAnswer
 
 @dataclass(frozen=True, slots=True)
 class SessionWalk:
-    """Which partitions the request is about."""
+    """The session of the request and its partitions."""
 
     kind: str  # sessionless, full, incremental, session error
-    id: int  # 0: none, or none yet
-    epoch: int  # that the client has to send next
+    id: int  # 0: no session, or not yet
+    epoch: int  # the epoch of the client's next request
     partitions: int
-    idle: int  # of these, passed over because nothing has changed since the client was last told
+    idle: int  # of these, skipped because nothing has changed since the client's last response
     error: ErrorCode | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetWalk:
-    """How much a partition may return when its turn comes."""
+    """The bytes that a partition may return when its turn comes."""
 
     left: int  # of the response's max_bytes
     partition_max_bytes: int
@@ -69,7 +69,7 @@ class PartitionWalk:
     diverging_epoch: tuple[LeaderEpoch, Offset] | None
     preferred_read_replica: int | None
     aborted: list[tuple[int, Offset]] | None  # producer id and first offset
-    is_told: bool  # in the response; an incremental one leaves out what is no news
+    is_told: bool  # True if the response contains it; an incremental response leaves out unchanged partitions
     read: ReadExplanation | None
 
 
@@ -82,9 +82,9 @@ class FetchWalk:
     max_bytes: int
     max_wait_ms: int
     session: SessionWalk
-    authorizer: str | None  # who decided what may be fetched; None: everyone may fetch everything
+    authorizer: str | None  # the authorizer that decided on the topics; None: authorization is off
     refused: list[Refusal]
-    waited_ms: int | None  # None: it never waited
+    waited_ms: int | None  # None: the fetch never waited
     woken_by: str | None
     reason: Reason
     size: int
@@ -92,11 +92,11 @@ class FetchWalk:
 
 
 def explain_fetch(fetch: Fetch) -> FetchWalk:
-    """How a fetch that is ready came about."""
-    assert fetch.reason is not None, "it is still waiting"
+    """Return the steps of a fetch that is ready."""
+    assert fetch.reason is not None, "the fetch is still waiting"
     assert fetch.ready_ms is not None
     params = fetch.params
-    told = {id(answer) for _, answer in fetch.context.worth_telling(fetch.answers)}
+    sent = {id(answer) for _, answer in fetch.context.changed_answers(fetch.answers)}
     budget = ByteBudget(params.max_bytes, is_hard=params.has_hard_limit)
     return FetchWalk(
         version=fetch.version,
@@ -112,7 +112,7 @@ def explain_fetch(fetch: Fetch) -> FetchWalk:
         woken_by=None if fetch.woken_by is None else str(fetch.woken_by),
         reason=fetch.reason,
         size=fetch.size,
-        partitions=[_partition(fetch, one, answer, budget, id(answer) in told) for one, answer in fetch.answers],
+        partitions=[_partition(fetch, one, answer, budget, id(answer) in sent) for one, answer in fetch.answers],
     )
 
 
@@ -155,9 +155,9 @@ def _partition(
 
 
 def as_plain(value: Any) -> Any:
-    """A walk as dicts, lists, strings and numbers, for JSON."""
+    """Return a walk as dicts, lists, strings and numbers, for JSON."""
     if is_dataclass(value) and not isinstance(value, type):
-        # The result of a read holds the open file; its slice is told beside it.
+        # The result of a read holds the open file. Its slice has its own field.
         parts = {one.name: getattr(value, one.name) for one in fields(value)}
         return {name: as_plain(part) for name, part in parts.items() if not isinstance(part, LogRead)}
     if isinstance(value, Enum):

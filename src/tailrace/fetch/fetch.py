@@ -1,9 +1,9 @@
-"""Fetch: one Fetch request on its way from its plan to its answer.
+"""Fetch: one Fetch request from its plan to its response.
 
     begin ─► plan ─► read ─► ready, or `park` until `woken` ─► read again ─► ready ─► response
 
-`fetches.py` makes a Fetch and parks it as a `DelayedFetch`. When it is ready, the caller asks for `make_answer()`,
-which updates the session, or, if the client is over its quota, for `throttled_answer()`, which does not.
+`fetches.py` makes a Fetch and parks it as a `DelayedFetch`. When it is ready, the caller calls `make_answer()`, which
+updates the session. If the client exceeds its quota, the caller calls `throttled_answer()`, which does not.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from tailrace.model.steps import Steps, in_pieces, run_steps
 from tailrace.protocol.flat.fetch import FLAT_VERSIONS, FetchAnswer, PartitionAnswer, parts_of
 from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
-PARTITIONS_AT_ONCE = 1_024  # some ten milliseconds
-ANSWER_BYTES = 64  # of a partition without its records, roughly
+PARTITIONS_AT_ONCE = 1_024  # takes about ten milliseconds
+ANSWER_BYTES = 64  # approximate size of a partition without its records
 Later: TypeAlias = Callable[[Steps[None], int], None]
 OnReady: TypeAlias = "Callable[[Fetch, int], Steps[None] | None]"
 
 
 class Reason(Enum):
-    """Why a fetch is answered. The cases A to I are those of `delayed_fetch.py`."""
+    """The reason for the response to a fetch. `delayed_fetch.py` explains the cases A to I."""
 
-    NO_WAIT = "no wait was asked for"
-    NOTHING_ASKED = "nothing can be read"
-    ENOUGH = "there are enough bytes"
+    NO_WAIT = "max_wait_ms is 0"
+    NOTHING_ASKED = "no partition can be read"
+    ENOUGH = "min_bytes are available"
     ERROR = "a partition has an error"
     DIVERGING = "a partition's epoch diverges"
-    PREFERRED = "a partition is better read elsewhere"
-    WATERMARK = "a follower's readers wait for its high watermark"
-    NOT_LEADER = "Case A: no longer the leader"
-    NO_REPLICA = "Case B: no longer a replica"
-    UNKNOWN = "Case C: not known any more"
-    OFFLINE = "Case D: offline"
+    PREFERRED = "a partition has a preferred replica elsewhere"
+    WATERMARK = "a follower that serves consumers lacks the high watermark"
+    NOT_LEADER = "Case A: this broker is no longer the leader"
+    NO_REPLICA = "Case B: the replica is no longer on this broker"
+    UNKNOWN = "Case C: the partition no longer exists"
+    OFFLINE = "Case D: the log directory is offline"
     FENCED = "Case E: the leader epoch is fenced"
     OTHER_SEGMENT = "Case F: the bound is in another segment, or before the offset"
-    ENOUGH_NOW = "Case G: enough bytes have come"
-    DIVERGING_NOW = "Case H: the epoch has come to diverge"
-    WATERMARK_NOW = "Case I: the high watermark has moved"
-    DEADLINE = "the time is over"
+    ENOUGH_NOW = "Case G: min_bytes have arrived"
+    DIVERGING_NOW = "Case H: the epoch diverges now"
+    WATERMARK_NOW = "Case I: the high watermark has advanced"
+    DEADLINE = "max_wait_ms has passed"
 
 
 _NO_WAIT: Final = Reason.NO_WAIT
@@ -60,7 +60,7 @@ _ENOUGH: Final = Reason.ENOUGH
 _new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class FetchServices:
     """The parts of the broker that every fetch uses. Without an authorizer every client may fetch every topic."""
 
@@ -71,7 +71,7 @@ class FetchServices:
 
 
 class Fetch:
-    """One request on its way."""
+    """One Fetch request in progress."""
 
     __slots__ = (
         "_answer",
@@ -94,7 +94,7 @@ class Fetch:
         "woken_by",
     )
 
-    plan: FetchPlan  # from `begin` on
+    plan: FetchPlan  # set by `begin`
 
     def __init__(
         self,
@@ -118,13 +118,13 @@ class Fetch:
         self.params = params
         self.version = version
         self.listener = listener
-        # A follower's fetch confirms for every partition that the follower is alive, and a consumer with a rack may be
-        # sent elsewhere at any time. In all other sessions the idle partitions are skipped.
+        # A follower's fetch confirms for every partition that the follower is alive. A consumer with a rack may be
+        # redirected at any time. In all other sessions idle partitions are skipped.
         self.skips_settled = (
             session is not None and is_consumer(params.replica_id) and not (params.rack and reader.select_replica)
         )
         self.result: ReadResult | None = None  # of the last read
-        self.operation: DelayedOperation | None = None  # what it waits, or has waited, as
+        self.operation: DelayedOperation | None = None  # the operation as which the fetch waits or waited
         self.received_ms = now_ms
         self.parked_ms: int | None = None
         self.ready_ms: int | None = None
@@ -149,7 +149,7 @@ class Fetch:
     def authorizer(self) -> FetchAuthorizer | None:
         return self._services.authorizer
 
-    # On its way
+    # In progress
 
     def begin(self, client: object, isolation_level: int, image: MetadataImage, now_ms: int) -> Steps[bool]:
         """Plan and read. Return True if the fetch is answered, False if it has to wait."""
@@ -200,8 +200,8 @@ class Fetch:
     def _read(
         self, reads: list[PartitionFetch], result: ReadResult, image: MetadataImage, now_ms: int, notes_progress: bool
     ) -> Steps[None] | None:
-        """Read partitions into a result. A follower's position is news, unless a fetch that has waited is read again:
-        `notes_progress`."""
+        """Read partitions into a result. `notes_progress` is True if a follower's position is to be recorded. It is
+        False when a fetch that has waited is read again."""
         self.result = result
         given = result, self.params, image, self.listener, now_ms, self._generation, notes_progress
         reader = self._services.reader
@@ -226,7 +226,7 @@ class Fetch:
         return None
 
     def woken(self, reason: Reason, by: Hashable | None, now_ms: int) -> None:
-        """It has waited long enough, or there is enough to answer: read again."""
+        """Read the partitions again and answer, because the wait has ended."""
         self.woken_by = by
         steps = self._read_again(reason, now_ms)
         if self._later is not None and len(self.context.partitions) > PARTITIONS_AT_ONCE:
@@ -248,7 +248,7 @@ class Fetch:
             yield from steps
 
     def find_again(self) -> None:
-        """What is hosted may be another since its partitions were found."""
+        """Look up the partitions again if the hosted partitions have changed."""
         self._generation = self.reader.partitions.generation
         for fetch in self.all_reads():
             fetch.find_again(self.reader.partitions)
@@ -258,7 +258,7 @@ class Fetch:
         self.ready_ms = now_ms
         return self._answer(self, now_ms)
 
-    # What a waiting fetch looks at
+    # State that a waiting fetch looks at
 
     def all_reads(self) -> Iterable[PartitionFetch]:
         session = self.context.session
@@ -268,7 +268,7 @@ class Fetch:
         return [fetch for fetch in fetches if fetch not in self._refused] if self._refused else fetches
 
     def partition_of(self, key: Hashable | None) -> PartitionFetch | None:
-        """The session's partition with this key."""
+        """Return the session's partition with this key."""
         session = self.context.session
         if session is None or key is None:
             return None
@@ -278,9 +278,9 @@ class Fetch:
     # Ready
 
     def make_answer(self, now_ms: int) -> Steps[FetchAnswer]:
-        """Return the response, and pause now and then. The client's session counts it as sent from now on."""
+        """Return the response, with pauses for other requests. The session then counts it as sent."""
         params, answers, refused = self.params, self.answers, self.plan.refused
-        error, session_id, has_partitions, note = self.context.tell(answers, refused, now_ms)
+        error, session_id, has_partitions, note = self.context.begin_response(answers, refused, now_ms)
         builder = self._builder(self.version, note)
         if has_partitions:
             if len(answers) + len(refused) <= PARTITIONS_A_STEP:
@@ -302,7 +302,7 @@ class Fetch:
         return AnswerBuilder(version, note, services.reader.partitions, services.image, self.listener)
 
     def _count_throttled(self, now_ms: int) -> None:
-        """Count the bytes that a follower gets of throttled partitions."""
+        """Count the bytes of throttled partitions that a follower receives."""
         quota = self.reader.quota
         if quota is not None:
             replica_id = self.params.replica_id
@@ -310,26 +310,26 @@ class Fetch:
             quota.record(sum(sent), now_ms)
 
     def conversions(self, answer: FetchAnswer) -> list[Callable[[], PartitionAnswer]]:
-        """Return what converts each partition of a response that has stored batches, in its order. These functions may
-        take long and may run on any thread."""
+        """Return a function for each partition with stored batches, in order, that converts its records. These
+        functions may take long and may run on any thread."""
         parts = [part for _, _, partitions in answer.topics for part in partitions]
         asked = [fetch for fetch, _ in self.answers] + [fetch for fetch, _ in self.plan.refused]
         return [partial(converted, fetch, part, self.version) for fetch, part in zip(asked, parts, strict=True)]
 
     def throttled_answer(self) -> FetchAnswer:
-        """Return the response to a client that has to slow down: no partitions, and no change in its session."""
-        told = self.context.tell_nothing()
-        return FetchAnswer(told.error, told.session_id, [])
+        """Return the response to a throttled client. It has no partitions and does not change the session."""
+        head = self.context.begin_empty_response()
+        return FetchAnswer(head.error, head.session_id, [])
 
     def response_size(self) -> int:
-        """Return the size of the response before any conversion, which client quotas count. With many partitions it is
-        an estimate."""
+        """Return the size of the response before any conversion, for client quotas. For many partitions it is an
+        estimate."""
         if len(self.answers) + len(self.plan.refused) > PARTITIONS_AT_ONCE:
             return self.size + ANSWER_BYTES * (len(self.answers) + len(self.plan.refused))
         version = max(self.version, FIRST_UNCONVERTED_VERSION)
-        told, builder = self.context.tell_nothing(), self._builder(None, None)
+        head, builder = self.context.begin_empty_response(), self._builder(None, None)
         refused = [(fetch, refusal(fetch.index, code)) for fetch, code in self.plan.refused]
-        builder.add(self.context.worth_telling([*self.answers, *refused]))
-        answer = FetchAnswer(told.error, told.session_id, builder.topics)
-        # As Kafka counts it: the body and four bytes more, without the tags of a flexible header.
+        builder.add(self.context.changed_answers([*self.answers, *refused]))
+        answer = FetchAnswer(head.error, head.session_id, builder.topics)
+        # Kafka counts the body plus four bytes, without the tags of a flexible header.
         return sum(map(len, parts_of(answer, version, 0, 0))) - (version in FLAT_VERSIONS)

@@ -1,12 +1,13 @@
-"""FetchParams and FetchPlan: what a fetch wants as a whole, and which partitions it reads in which order.
+"""FetchParams and FetchPlan: the limits of a fetch, and the partitions that it reads, in order.
 
-Partitions that cannot be read at all are refused here, each for itself: a topic id that nobody knows, a topic that the
-client may not read, a partition that does not exist. They ride along with the answer and never hold up the rest.
+Partitions that cannot be read are refused here one by one: an unknown topic id, a topic that the client may not read, a
+partition that does not exist. The response contains their errors beside the other partitions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence, Set
+from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION, LAST_HARD_LIMIT_VERSION
@@ -25,17 +26,17 @@ _RACKS_FROM = first_version_with("FetchRequest", "rack_id")
 INT_MAX = 2**31 - 1
 _NONE: Final[Set[str]] = frozenset()
 _UNKNOWN_TOPIC_ID: Final = ErrorCode.UNKNOWN_TOPIC_ID
-_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
+PARAMS_KEPT: Final = 64
 
 
 class FetchAuthorizer(Protocol):
-    """Who may fetch what. `client` is whatever the broker knows a client by."""
+    """Decides which topics a client may fetch. `client` is the broker's object for the client."""
 
     def may_replicate(self, client: object) -> bool:
-        """ClusterAction on the cluster: needed by a follower, for the whole request."""
+        """Return True if the client has ClusterAction on the cluster, which a follower's request needs."""
 
     def unreadable(self, client: object, topics: Iterable[str]) -> set[str]:
-        """Those of the topics on which the client has no Read."""
+        """Return the topics for which the client has no Read permission."""
 
 
 class FetchParams(NamedTuple):
@@ -46,37 +47,37 @@ class FetchParams(NamedTuple):
     max_bytes: int
     isolation: Isolation
     has_hard_limit: bool
-    rack: str | None  # None: the version knows no racks
+    rack: str | None  # None: the request's version has no rack
     is_follower: bool
-    leader_only: bool  # only a leader may answer
+    leader_only: bool  # only the leader may answer
     needs_conversion: bool = False  # the client's version cannot read stored batches
 
     @classmethod
     def of(cls, ask: FetchAsk, version: int, max_bytes: int) -> FetchParams:
-        """`max_bytes` is the most that the broker allows."""
-        replica_id, replica_epoch, max_wait_ms, min_bytes, most, isolation_level = ask[:6]
-        if most > max_bytes:
-            most = max_bytes
-        follower = is_follower(replica_id)
-        rack = ask.rack if version >= _RACKS_FROM else None
-        params: FetchParams = _new_tuple(
-            cls,
-            (
-                replica_id,
-                replica_epoch,
-                max_wait_ms,
-                min_bytes if min_bytes < most else most,
-                most,
-                isolation_of(replica_id, isolation_level),
-                version <= LAST_HARD_LIMIT_VERSION,
-                rack,
-                follower,
-                # A consumer of a version with racks may read from a follower; one that is sent there has its rack.
-                follower or (rack is None and is_consumer(replica_id)),
-                version < FIRST_UNCONVERTED_VERSION,
-            ),
-        )
-        return params
+        """`max_bytes` is the broker's limit."""
+        return _params(ask[:6], ask.rack if version >= _RACKS_FROM else None, version, max_bytes)
+
+
+@lru_cache(maxsize=PARAMS_KEPT)
+def _params(asked: tuple[int, int, int, int, int, int], rack: str | None, version: int, max_bytes: int) -> FetchParams:
+    """Return the parameters of a request. They are kept, because a client sends the same ones in every request."""
+    replica_id, replica_epoch, max_wait_ms, min_bytes, most, isolation_level = asked
+    most = min(most, max_bytes)
+    follower = is_follower(replica_id)
+    return FetchParams(
+        replica_id,
+        replica_epoch,
+        max_wait_ms,
+        min(min_bytes, most),
+        most,
+        isolation_of(replica_id, isolation_level),
+        has_hard_limit=version <= LAST_HARD_LIMIT_VERSION,
+        rack=rack,
+        is_follower=follower,
+        # A consumer with a rack-aware version may read from a follower. The leader redirects it by its rack.
+        leader_only=follower or (rack is None and is_consumer(replica_id)),
+        needs_conversion=version < FIRST_UNCONVERTED_VERSION,
+    )
 
 
 class FetchPlan:
@@ -103,13 +104,14 @@ class FetchPlan:
         self._unreadable: Set[str] = _NONE  # topics that the client may not read
         self.reads: list[PartitionFetch] = []
         self.refused: list[tuple[PartitionFetch, ErrorCode]] = []
-        # As in Kafka, a consumer gets unknown ids before other refusals, a follower gets all in order.
+        # As in Kafka, a consumer's response has unknown topic ids before other refusals, a follower's has all in order.
         self._nameless = self.refused if is_follower else []
         if session is not None:
             session.follow_changes(image.topics, partitions.generation)
 
     def authorize(self, wanted: Collection[PartitionFetch], client: object, authorizer: FetchAuthorizer) -> Steps[bool]:
-        """Ask for the client's rights. Return False, with everything refused, if it has none at all."""
+        """Check the client's permissions. Return False, with every partition refused, if the whole request is
+        denied."""
         if self._is_follower:
             if authorizer.may_replicate(client):
                 return True
@@ -125,11 +127,12 @@ class FetchPlan:
         if unreadable:
             self._unreadable = unreadable
             for fetch in wanted:
-                fetch.is_settled = fetch.is_settled and fetch.topic not in unreadable
+                if fetch.topic in unreadable:
+                    fetch.unsettle()
         return True
 
     def take(self, wanted: Sequence[PartitionFetch]) -> Steps[None] | None:
-        """Decide on partitions, at once or in steps if they are many. `end` follows."""
+        """Decide on partitions, at once, or in steps if there are many. Call `end` afterwards."""
         if len(wanted) > PARTITIONS_A_STEP:
             return in_pieces(self._add, wanted, PARTITIONS_A_STEP)
         self._add(wanted)
@@ -154,20 +157,21 @@ class FetchPlan:
                 self.reads.append(fetch)
 
     def end(self) -> None:
-        """Put the refusals in order."""
+        """Put the refusals in their order."""
         if self._nameless and not self._is_follower:
             self.refused = self._nameless + self.refused
 
 
 def unsettled(fetches: Iterable[PartitionFetch]) -> list[PartitionFetch]:
-    """Those that may have news. This is all that an idle partition of a session costs: keep it short."""
+    """Return the partitions that may have changed. An idle partition of a session costs no more than this loop: keep it
+    short."""
     return [
         fetch
         for fetch in fetches
         if not (
             fetch.is_settled
-            and (marks := fetch.marks).high_watermark.offset == fetch.told_high_watermark
-            and marks.log_start_offset == fetch.told_log_start
+            and (marks := fetch.marks).high_watermark.offset == fetch.sent_high_watermark
+            and marks.log_start_offset == fetch.sent_log_start
             and fetch.partition.role is fetch.role  # type: ignore[union-attr]
         )
     ]

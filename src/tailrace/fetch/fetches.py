@@ -1,12 +1,12 @@
-"""Fetches: takes a Fetch request from its session to its answer.
+"""Fetches: takes a Fetch request from its session to its response.
 
-    request ─► context (request_context.py) ─► plan (fetch_plan.py) ─► read (read.py) ─► enough? ─► answer
+    request ─► context (request_context.py) ─► plan (fetch_plan.py) ─► read (read.py) ─► enough? ─► response
                                                                          ▲                 │ no
                                                                          └── DelayedFetch ◄┘   (delayed_fetch.py)
 
-A request is answered at once if it does not want to wait, if nothing of it can be read, if there are `min_bytes`, an
-error, a diverging epoch, a preferred replica, or a high watermark that a follower's own readers wait for. Otherwise it
-waits, and is read again when it is woken.
+A request is answered at once if max_wait_ms is 0, if no partition can be read, or if `min_bytes` are available. It is
+also answered at once for an error, a diverging epoch or a preferred replica, and if a follower that serves consumers
+lacks the high watermark. Otherwise it waits, and is read again when it is woken.
 
 The caller gets a `Fetch` (`fetch.py`) when it is ready: now, within `start`, or later.
 """
@@ -42,11 +42,18 @@ class Fetches:
         authorizer: FetchAuthorizer | None = None,
         max_bytes: int = DEFAULT_MAX_BYTES,
     ) -> None:
-        """`image` returns the current metadata. `authorizer`: None lets everyone fetch everything."""
+        """`image` returns the current metadata. If `authorizer` is None, every client may fetch every topic."""
         self.services = FetchServices(reader, purgatory, image, authorizer)
         self.reader = reader
         self.sessions = sessions
         self.max_bytes = max_bytes
+
+    def with_authorizer(self, authorizer: FetchAuthorizer | None) -> Fetches:
+        """Return the same fetches, with the same sessions, and another authorizer."""
+        known = self.services
+        return Fetches(
+            known.reader, self.sessions, known.purgatory, known.image, authorizer=authorizer, max_bytes=self.max_bytes
+        )
 
     def start(
         self,
@@ -56,7 +63,7 @@ class Fetches:
         answer: OnReady,
         **options: Any,
     ) -> Fetch:
-        """As `begin`, without pauses."""
+        """Like `begin`, without pauses."""
         return run_steps(self.begin(ask, version, now_ms, answer, **options), now_ms)
 
     def begin(
@@ -71,12 +78,12 @@ class Fetches:
         quota_bytes: int = INT_MAX,
         later: Later | None = None,
     ) -> Steps[Fetch]:
-        """Begin a fetch, and pause now and then. `answer(fetch, now_ms)` is called once, when it is ready, and may
-        return steps. If a fetch of many partitions has waited, `later(steps, now_ms)` reads it again and answers it in
-        turns with other requests; None: that is done at once.
+        """Begin a fetch, with pauses for other requests. `answer(fetch, now_ms)` is called once, when it is ready, and
+        may return steps. When a fetch of many partitions ends its wait, `later(steps, now_ms)` runs its second read and
+        its answer between other requests. If `later` is None, both run at once.
 
-        `client` is shown to the authorizer; `quota_bytes` is what the client may fetch without being throttled. A
-        KafkaError is about the request as a whole.
+        The authorizer receives `client`. The client may fetch `quota_bytes` without being throttled. A KafkaError
+        concerns the whole request.
         """
         follower = is_follower(ask.replica_id)
         image = self.services.image()

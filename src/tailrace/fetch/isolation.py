@@ -1,6 +1,6 @@
-"""Who fetches, told by `replica_id`, and how far each may read.
+"""The kinds of fetcher, given by `replica_id`, and how far each may read.
 
-replica_id   who                          may read up to
+replica_id   fetcher                      may read up to
 ≥ 0          a follower, by broker id     log end
 −1           a consumer                   high watermark, or last stable offset for read_committed
 −2           a debugging consumer         as a consumer
@@ -34,16 +34,18 @@ def is_consumer(replica_id: int) -> bool:
 
 
 def isolation_of(replica_id: int, isolation_level: int) -> Isolation:
-    """The bound of a fetch."""
+    """Return the bound up to which a fetch may read."""
     if not is_consumer(replica_id):
         return _LOG_END
     return _READ_COMMITTED if isolation_level == READ_COMMITTED_LEVEL else _READ_UNCOMMITTED
 
 
 def check_level(isolation_level: int) -> None:
-    """The level has to exist, even a follower's, who has no use for it."""
+    """Raise KafkaError if the isolation level does not exist. This applies to followers too, which ignore the level."""
     if isolation_level not in (READ_UNCOMMITTED_LEVEL, READ_COMMITTED_LEVEL):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no isolation level {isolation_level}")
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {isolation_level} does not exist; it is 0 or 1"
+        )
 
 
 def describe_replica(replica_id: int) -> str:

@@ -1,11 +1,13 @@
-"""Preferred read replica: a leader may send a consumer to a replica in its own rack (KIP-392).
+"""Preferred read replica: a leader may redirect a consumer to a replica in its own rack (KIP-392).
 
-Candidates are the replicas in sync that hold the offset asked for, and the leader. With `RackAwareReplicaSelector` the
-leader is chosen if it is in the client's rack or nobody is; otherwise the most caught up of that rack: by log end, then
-by how long ago it was caught up, then by id. Only the leader decides, and only for consumers.
+Candidates are the leader and the in-sync replicas that have the fetch offset. `RackAwareReplicaSelector` chooses the
+leader if the leader is in the client's rack, or if no candidate is. Otherwise it chooses the most caught-up replica of
+that rack: by log end offset, then by the time since it was caught up, then by id. Only the leader decides, and only for
+consumers.
 
-Whoever reads from a follower sees what is committed as soon as the follower knows of it. So where replicas are selected
-by rack, a follower is told at once of a high watermark that it can take, and not with the next records only.
+A consumer that reads from a follower sees committed records when the follower learns the high watermark. With a replica
+selector, a follower's fetch is therefore answered as soon as there is a new high watermark, not only with the next
+records.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def rack_aware(rack: str, replicas: Sequence[ReplicaView], leader: ReplicaView) 
 
 
 def selector_of(name: str | None) -> ReplicaSelector | None:
-    """By replica.selector.class; None: everybody reads from the leader."""
+    """Return the selector of replica.selector.class, or None if all consumers read from the leader."""
     if name is None:
         return None
     if name != RACK_AWARE:
@@ -57,7 +59,7 @@ def preferred_replica(
     offset: Offset,
     now_ms: int,
 ) -> BrokerId | None:
-    """Where else a consumer should read; None: here."""
+    """Return the replica to which a consumer is redirected, or None to read here."""
     role = partition.leader
     if role is None or not role.followers:
         return None

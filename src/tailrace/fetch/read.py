@@ -1,10 +1,10 @@
-"""PartitionReader: reads each partition of a plan within the budget, and makes its part of the answer.
+"""PartitionReader: reads each partition of a plan within the budget, and makes its part of the response.
 
-For each partition in turn: its replica here, its topic's identity, a preferred replica elsewhere, the epochs, the
-bounds (taken before the read), the read itself. A refusal is that partition's answer and concerns no other.
+For each partition in turn: its local replica, its topic id, a preferred replica elsewhere, the epochs, the bounds
+(taken before the read), the read itself. An error becomes the answer of that partition and does not affect others.
 
-A follower's fetch also tells how far the follower has come, which may move the high watermark; its answer has the one
-after that.
+A follower's fetch also reports how far the follower has replicated, which may advance the high watermark. The response
+has the high watermark after that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PARTITIONS_A_STEP = 64
 
 
 class ReplicationQuota(Protocol):
-    """How much followers that are not in sync may fetch from throttled partitions."""
+    """The quota of followers that are not in sync, for throttled partitions."""
 
     def is_throttled(self, partition: TopicPartition, replica_id: BrokerId) -> bool: ...
     def is_exceeded(self, now_ms: int) -> bool: ...
@@ -44,7 +44,7 @@ class ReplicationQuota(Protocol):
 
 
 class ReadResult:
-    """The answers of a plan's partitions, in order, and what they mean for the fetch as a whole."""
+    """The answers of a plan's partitions, in order, and their summary for the whole fetch."""
 
     __slots__ = (
         "answers", "budget", "has_diverging", "has_error", "has_preferred", "has_watermark", "moved", "size",
@@ -57,8 +57,8 @@ class ReadResult:
         self.has_error = False
         self.has_diverging = False
         self.has_preferred = False
-        self.has_watermark = False  # one that the follower does not know and can take
-        self.moved: list[TopicPartition] = []  # whose high or low watermark may have moved
+        self.has_watermark = False  # there is a high watermark that the follower lacks and can take
+        self.moved: list[TopicPartition] = []  # partitions whose high or low watermark may have moved
 
     def add(self, fetch: PartitionFetch, answer: PartitionAnswer) -> None:
         """Add the answer of the next partition."""
@@ -71,7 +71,7 @@ class ReadResult:
 
 
 class PartitionReader:
-    """Reads partitions for fetches: what all of them share."""
+    """Reads partitions for all fetches."""
 
     def __init__(
         self,
@@ -95,8 +95,8 @@ class PartitionReader:
         generation: int,
         notes_progress: bool,
     ) -> None:
-        """Read partitions into a result. `generation`: that of the hosted partitions when those to read were looked up.
-        `notes_progress`: a follower's position is news."""
+        """Read partitions into a result. `generation` is that of the hosted partitions when they were looked up.
+        `notes_progress` is True if a follower's position is to be recorded."""
         selects = self.select_replica is not None and bool(params.rack) and not params.is_follower
         hosted = self.partitions
         for fetch in reads:
@@ -130,7 +130,7 @@ class PartitionReader:
             result.add(fetch, answer)
 
     def _refused(self, fetch: PartitionFetch, code: ErrorCode) -> PartitionAnswer:
-        fetch.position = UNKNOWN_POSITION
+        fetch.refuse_read()
         return PartitionAnswer(fetch.index, code)
 
     def _read(
@@ -147,10 +147,9 @@ class PartitionReader:
         if fenced is not None:
             return self._refused(fetch, fenced)
         if is_follower:
-            # Whether it is a replica at all comes before the read.
+            # The broker checks that the fetcher is a replica before it reads.
             partition.follower(params.replica_id, fetch.current_leader_epoch)
         log = partition.log
-        fetch.marks, fetch.role = log.marks, partition.role
         found, high_watermark, log_start_offset, last_stable_offset, diverging, data = partition.read(
             fetch.fetch_offset,
             budget.share(fetch.max_bytes),
@@ -160,13 +159,13 @@ class PartitionReader:
             not params.needs_conversion,
         )
         if diverging is not None:
-            fetch.position = LogPosition(fetch.fetch_offset)
+            fetch.record_read(LogPosition(fetch.fetch_offset), partition)
             result.has_diverging = True
             bounds = (high_watermark, last_stable_offset, log_start_offset)
             return PartitionAnswer(fetch.index, 0, *bounds, diverging=(diverging.epoch, diverging.end_offset))
         assert found is not None
         position, file_slice, is_incomplete, found_aborted = found
-        fetch.position = position
+        fetch.record_read(position, partition)
         is_throttled = False
         if is_follower:
             if notes_progress and self._note_progress(fetch, partition, params, now_ms):
@@ -177,7 +176,7 @@ class PartitionReader:
             is_throttled = self.is_throttled(partition, params, now_ms)
         records: object = _EMPTY
         aborted = None
-        if not is_throttled and budget.keeps(is_incomplete):
+        if not is_throttled and (not is_incomplete or budget.keeps(is_incomplete)):
             if data is not None:
                 records = data
             elif file_slice is not None:
@@ -204,7 +203,8 @@ class PartitionReader:
         )
 
     def is_throttled(self, partition: Partition, params: FetchParams, now_ms: int) -> bool:
-        """A follower over its quota gets nothing of a throttled partition, unless it is in sync: it has to stay so."""
+        """Return True if a follower over its quota gets nothing of this partition. A follower that is in sync is never
+        throttled, so that it stays in sync."""
         quota, leader = self.quota, partition.leader
         return (
             quota is not None

@@ -7,8 +7,8 @@
     known       other     INVALID_FETCH_SESSION_EPOCH                           SessionErrorContext
     unknown     other     FETCH_SESSION_ID_NOT_FOUND                            SessionErrorContext
 
-A session uses topic ids or names, and cannot change: FETCH_SESSION_TOPIC_ID_ERROR. A session that is left without
-partitions is closed.
+A session uses either topic ids or names. A request that changes this gets FETCH_SESSION_TOPIC_ID_ERROR. A session
+without partitions is closed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def context_of(
     is_follower: bool,
     now_ms: int,
 ) -> Steps[FetchContext]:
-    """Return the context of a request, with its session brought up to date."""
+    """Return the context of a request. Its session is updated."""
     session_id, epoch = ask.session_id, ask.session_epoch
     uses_topic_ids = version >= FETCH_TOPIC_IDS
     if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -82,7 +82,7 @@ def context_of(
     if not session.partitions:
         sessions.remove(session_id)
         return SessionlessContext((yield from _partitions_of(ask, uses_topic_ids, image)))
-    if session.is_closed:  # during a pause
+    if session.is_closed:  # closed during a pause
         return context
     if not sessions.keep(session, now_ms):
         return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -117,7 +117,8 @@ def _topic_of(topic: bytes | str, by_id: bool, image: MetadataImage) -> tuple[st
 
 
 def _partitions_of(ask: FetchAsk, by_id: bool, image: MetadataImage) -> Steps[dict[Identity, PartitionFetch]]:
-    """Return every partition once. One that is named twice keeps its first place and its last request."""
+    """Return every partition once. A partition that is named twice has the place of the first and the values of the
+    last."""
     partitions: dict[Identity, PartitionFetch] = {}
     for topics in _pieces(ask.topics):
         _add(partitions, topics, by_id, image)
@@ -132,8 +133,9 @@ def _add(partitions: dict[Identity, PartitionFetch], topics: Topics, by_id: bool
             identity = (topic, asked[0])
             fetch = partitions.get(identity)
             if fetch is None:
-                fetch = partitions[identity] = PartitionFetch(identity, name, topic_id)
-            fetch.ask(asked)
+                partitions[identity] = PartitionFetch(identity, name, topic_id, asked)
+            else:
+                fetch.ask(asked)
 
 
 def _pieces(topics: Sequence[tuple[T, Sequence[V]]]) -> Iterator[list[tuple[T, Sequence[V]]]]:

@@ -1,13 +1,13 @@
-"""AnswerBuilder: the partitions of a response, put together as the request's version has them.
+"""AnswerBuilder: builds the partitions of a response for the request's version.
 
     0–1    records as messages of format 0                  7    sessions: a top-level error and the session's id
     2–3    records as messages of format 1                  11   preferred read replica
     4      last stable offset, aborted transactions         12   diverging epochs
     5      log start offset                                 13   topics by id instead of name
-    6      KAFKA_STORAGE_ERROR; before, it was              16   with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH,
-           NOT_LEADER_OR_FOLLOWER, which clients know            who leads now and where that broker is
+    6      KAFKA_STORAGE_ERROR; older versions get          16   with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH:
+           NOT_LEADER_OR_FOLLOWER                                the current leader and its address
 
-Partitions of a topic stand together where they follow each other, in the order in which they were read.
+Partitions stand in the order in which they were read. Consecutive partitions of a topic share one topic entry.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def refusal(index: int, code: ErrorCode) -> PartitionAnswer:
 
 
 def refused_fetch(ask: FetchAsk, version: int, code: ErrorCode) -> Steps[FetchAnswer]:
-    """Return the response to a request that failed as a whole. Before topic ids, clients look for the error at each
-    partition."""
+    """Return the response to a request that failed as a whole. In versions before topic ids, clients look for the error
+    in each partition."""
     topics = []
     if version < FETCH_TOPIC_IDS:
         for number, (name, partitions) in enumerate(ask.topics, 1):
@@ -52,7 +52,7 @@ def refused_fetch(ask: FetchAsk, version: int, code: ErrorCode) -> Steps[FetchAn
 
 
 class AnswerBuilder:
-    """Puts a response together, a few partitions at a time."""
+    """Builds a response, a few partitions at a time."""
 
     __slots__ = ("_image", "_listener", "_note", "_partitions", "_topic", "_version", "nodes", "topics")
 
@@ -64,18 +64,19 @@ class AnswerBuilder:
         image: Callable[[], MetadataImage],
         listener: str,
     ) -> None:
-        """`version`: None leaves errors as they are. `note` says which partitions the response contains; None: all."""
+        """`version`: None leaves error codes unchanged. `note` decides which partitions the response contains; None:
+        all."""
         self._version = version
         self._note = note
         self._partitions = partitions
         self._image = image
         self._listener = listener
-        self._topic: bytes | str | None = None  # that of the last partition, as the request names it
+        self._topic: bytes | str | None = None  # of the last partition, as the request names the topic
         self.topics: list[tuple[str, bytes, list[PartitionAnswer]]] = []
-        self.nodes: dict[int, LeaderEndpoint] = {}  # the brokers to which errors send the client, by id
+        self.nodes: dict[int, LeaderEndpoint] = {}  # the leaders named by errors, by broker id
 
     def add(self, answers: Sequence[Answer]) -> None:
-        """Add partitions, those of one topic together where they follow each other."""
+        """Add partitions. Consecutive partitions of a topic share one topic entry."""
         topics, note, version = self.topics, self._note, self._version
         partitions: list[PartitionAnswer] = topics[-1][2] if topics else []
         last = self._topic
@@ -92,11 +93,11 @@ class AnswerBuilder:
         self._topic = last
 
     def add_refused(self, refused: Sequence[tuple[PartitionFetch, ErrorCode]]) -> None:
-        """Add partitions that are not read at all."""
+        """Add partitions that are not read."""
         self.add([(fetch, refusal(fetch.index, code)) for fetch, code in refused])
 
     def _adapted(self, fetch: PartitionFetch, answer: PartitionAnswer, version: int) -> PartitionAnswer:
-        """Return an answer with an error that the version knows, and with the leader if that is elsewhere."""
+        """Return an answer with an error code that the version knows, and with the leader if that is another broker."""
         code = answer.error_code
         if code == ErrorCode.KAFKA_STORAGE_ERROR and version < _STORAGE_ERROR_FROM:
             return answer._replace(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)

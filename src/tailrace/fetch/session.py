@@ -1,15 +1,16 @@
-"""FetchSession: the partitions that a client fetches, remembered between its requests.
+"""FetchSession: the partitions that a client fetches, stored between its requests.
 
-A client that has a session sends only what changed and is answered only what changed. The session keeps for each
-partition what is asked of it (offset, limit, epochs) and what was last told (high watermark, log start); a partition is
-in an answer if it has records, an error, a diverging epoch, a preferred replica, or if one of those two has moved.
-An error comes with high watermark −1, so the partition is told again when the error is gone.
+A client with a session sends only changes and receives only changes. For each partition the session stores the
+request's values (offset, limit, epochs) and the values last sent (high watermark, log start). A response contains a
+partition if it has records, an error, a diverging epoch or a preferred replica, or if the high watermark or the log
+start has moved. An error is sent with high watermark −1, so the partition is sent again when the error is gone.
 
-Partitions are read in order, and one that returned records goes to the end: with a limited budget each has its turn.
+Partitions are read in order, and a partition that returned records moves to the end. With a limited budget each
+partition therefore gets its turn.
 
-Most partitions of a large session have nothing new most of the time. A partition is *settled* once it was answered
-and stands at the high watermark: as long as that and the log start are the ones last told, under the same role of the
-same replica, there is nothing to tell and it is passed over after a few comparisons.
+Most partitions of a large session rarely change. A partition is *idle* once it was answered and its fetch offset is at
+the high watermark. It stays idle while high watermark and log start are the ones last sent, and the replica and its
+role are the same. A fetch skips idle partitions after a few comparisons.
 """
 
 from __future__ import annotations
@@ -31,27 +32,28 @@ from tailrace.waiting.purgatory import Purgatory
 NO_SESSION = 0
 INITIAL_EPOCH = 0  # in a request: open a new session
 FINAL_EPOCH = -1  # in a request: close the session, open none
-PARTITIONS_A_STEP = 512  # then a request that is about many pauses
+PARTITIONS_A_STEP = 512  # after so many a request of many partitions pauses
 _EPOCH_MAX = 2**31 - 1
 
 NO_TOPIC_ID = bytes(16)
 UNKNOWN_POSITION = LogPosition(-1)
 _NO_MARKS = Watermarks(-1, UNKNOWN_POSITION, UNKNOWN_POSITION)
+_NOTHING_ASKED: Final = (-1, -1, -1, -1, -1, -1)
 _new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
 
-# A partition within a request: the topic by its id from version 13 on and by its name before, and its number.
+# A partition within a request: the topic (by id from version 13 on, by name before) and the partition index.
 Identity = tuple[bytes | str, int]
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch of the next request in a session; it never becomes 0 again, which would mean a new one."""
+    """Return the epoch of the next request in a session. It never becomes 0 again, which would mean a new session."""
     if epoch < 0:
         return FINAL_EPOCH
     return 1 if epoch == _EPOCH_MAX else epoch + 1
 
 
 class PartitionFetch:
-    """What one partition is asked for, where it was found, and in a session what it was last told."""
+    """The requested values of one partition, its local replica, and in a session the values last sent."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -68,51 +70,48 @@ class PartitionFetch:
         "position",
         "refusal",
         "role",
-        "told_high_watermark",
-        "told_log_start",
+        "sent_high_watermark",
+        "sent_log_start",
         "topic",
         "topic_id",
     )
 
-    def __init__(self, identity: Identity, topic: str | None, topic_id: bytes) -> None:
+    def __init__(
+        self, identity: Identity, topic: str | None, topic_id: bytes, asked: PartitionAsk = _NOTHING_ASKED
+    ) -> None:
         self.identity = identity
         self.topic = topic  # None while no topic with this id is known
         self.topic_id = topic_id
-        self.told_high_watermark: Offset = -1
-        self.told_log_start: Offset = -1
-        self.is_settled = False
-        # Found with `resolve`, and good until what is hosted or the topics change.
+        self.sent_high_watermark: Offset = -1
+        self.sent_log_start: Offset = -1
+        # Found by `resolve`, and valid until the hosted partitions or the topics change.
         self.is_resolved = False
         self.key: TopicPartition = _new_tuple(TopicPartition, (topic or "", identity[1]))
         self.partition: Partition | None = None
-        self.marks = _NO_MARKS  # those of its log
+        self.marks = _NO_MARKS  # the watermarks of its log
         self.role: LeaderRole | FollowerRole | None = None
         self.refusal: ErrorCode | None = None
-        # Where the last read began; what a waiting fetch counts its bytes from.
+        # The start of the last read, from which a waiting fetch counts its bytes.
         self.position = UNKNOWN_POSITION
-        self.fetch_offset: Offset = -1
-        self.max_bytes = -1
-        self.current_leader_epoch: LeaderEpoch = -1
-        self.last_fetched_epoch: LeaderEpoch = -1
-        self.fetcher_log_start: Offset = -1
+        self.ask(asked)
 
     @property
     def index(self) -> int:
         return self.identity[1]
 
     def ask(self, asked: PartitionAsk) -> None:
-        """Take over what a request asks of this partition."""
+        """Store the values that a request has for this partition."""
         _, leader_epoch, self.fetch_offset, last_epoch, self.fetcher_log_start, self.max_bytes = asked
-        self.current_leader_epoch = leader_epoch if leader_epoch > -1 else -1
-        self.last_fetched_epoch = last_epoch if last_epoch > -1 else -1
+        self.current_leader_epoch: LeaderEpoch = leader_epoch if leader_epoch > -1 else -1
+        self.last_fetched_epoch: LeaderEpoch = last_epoch if last_epoch > -1 else -1
         self.is_settled = False
 
     def resolve(self, image: MetadataImage, partitions: HostedPartitions) -> None:
-        """Look up the topic's name, whether the partition exists, and its replica here."""
+        """Look up the topic's name, the partition's existence, and its local replica."""
         self.is_resolved = True
         self.refusal = None
         self.partition = None
-        if self.name_in(image) is None:
+        if self.topic is None and self.name_in(image) is None:
             self.refusal = ErrorCode.UNKNOWN_TOPIC_ID
         elif image.partition(self.key) is None:
             self.refusal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -120,22 +119,35 @@ class PartitionFetch:
             self.partition = partitions.get(self.key)
 
     def name_in(self, image: MetadataImage) -> str | None:
-        """Return the topic's name, None while no topic has its id."""
+        """Return the topic's name, or None while no topic has its id."""
         if self.topic is None and (topic := image.topics_by_id.get(self.topic_id)) is not None:
             self.topic = topic.name
             self.key = TopicPartition(topic.name, self.index)
         return self.topic
 
     def find_again(self, partitions: HostedPartitions) -> None:
-        """Look up the replica again, because other partitions are hosted now."""
+        """Look up the local replica again, because the hosted partitions have changed."""
         self.partition = partitions.get(self.key)
         self.is_settled = False
+
+    def unsettle(self) -> None:
+        """Let the next fetch read this partition again, even if nothing changes."""
+        self.is_settled = False
+
+    def record_read(self, position: LogPosition, partition: Partition) -> None:
+        """Store where a read began, and the log and the role of the replica at that time."""
+        self.position = position
+        self.marks, self.role = partition.log.marks, partition.role
+
+    def refuse_read(self) -> None:
+        """Note that the partition could not be read: a waiting fetch counts none of its bytes."""
+        self.position = UNKNOWN_POSITION
 
     def is_news(self, answer: PartitionAnswer) -> bool:
         """Return True if an incremental response has to contain this partition."""
         return bool(
-            answer.high_watermark != self.told_high_watermark
-            or answer.log_start_offset != self.told_log_start
+            answer.high_watermark != self.sent_high_watermark
+            or answer.log_start_offset != self.sent_log_start
             or answer.error_code
             or answer.records
             or answer.preferred_replica != -1
@@ -143,20 +155,21 @@ class PartitionFetch:
         )
 
     def lacks_watermark(self, high_watermark: Offset) -> bool:
-        """Whether a follower was told less than its log allows it to take. Without a session it is not known."""
-        return 0 <= self.told_high_watermark < high_watermark and self.told_high_watermark < self.fetch_offset
+        """Return True if the follower was sent a lower high watermark than its log can take. Without a session this is
+        False, because nothing is known."""
+        return 0 <= self.sent_high_watermark < high_watermark and self.sent_high_watermark < self.fetch_offset
 
-    def told(self, answer: PartitionAnswer) -> None:
-        """Note what the client is sent."""
-        self.told_log_start = answer.log_start_offset
-        self.told_high_watermark = answer.high_watermark  # −1 with an error
+    def record_sent(self, answer: PartitionAnswer) -> None:
+        """Store the values that the client is sent."""
+        self.sent_log_start = answer.log_start_offset
+        self.sent_high_watermark = answer.high_watermark  # −1 with an error
         self.is_settled = not (
             answer.error_code
             or answer.records
             or self.fetch_offset != answer.high_watermark
             or answer.preferred_replica != -1
             or answer.diverging is not None
-            or self.last_fetched_epoch >= 0  # the leader's epochs may come to differ though nothing else does
+            or self.last_fetched_epoch >= 0  # the leader's epochs may diverge although nothing else changes
         )
 
     def __repr__(self) -> str:
@@ -164,7 +177,8 @@ class PartitionFetch:
 
 
 class FetchSession:
-    """Hashed by identity: it is the key by which its waiting fetch is watched."""
+    """The session of one client. It is hashed by identity, because it is the key under which its waiting fetch is
+    watched."""
 
     __slots__ = (
         "created_ms",
@@ -193,28 +207,40 @@ class FetchSession:
     ) -> None:
         self.id = session_id
         self.partitions = partitions
-        self.is_privileged = is_privileged  # a follower's
+        self.is_privileged = is_privileged  # a follower's session
         self.uses_topic_ids = uses_topic_ids
-        self.is_closed = False  # a fetch of it may still be under way
+        self.is_closed = False  # a fetch of the session may still be running
         self.created_ms = self.last_used_ms = now_ms
         self.epoch = next_epoch(INITIAL_EPOCH)
-        self.linked: dict[TopicPartition, PartitionFetch] = {}  # those whose checks reach this session
-        # For which topics and hosted partitions what was looked up is good.
+        self.linked: dict[TopicPartition, PartitionFetch] = {}  # the partitions whose checks reach this session
+        # The versions of topics and hosted partitions for which the lookups are valid.
         self.topics: object = None
         self.generation = -1
-        # Kept by FetchSessions.
+        # Written by FetchSessions.
         self.evictable_key: tuple[bool, int, int] = (is_privileged, 0, session_id)
         self.evictable_by: tuple[bool, bool] = (False, False)
+
+    def __str__(self) -> str:
+        return f"session {self.id}"
 
     def __len__(self) -> int:
         return len(self.partitions)
 
+    def use(self, now_ms: int) -> None:
+        """Record that the session is used now."""
+        self.last_used_ms = now_ms
+
+    def set_evictable(self, key: tuple[bool, int, int], by: tuple[bool, bool]) -> None:
+        """Store under which key, and by which kinds of sessions, this session may be evicted."""
+        self.evictable_key, self.evictable_by = key, by
+
     def update(self, identity: Identity, topic: str | None, topic_id: bytes, asked: PartitionAsk) -> None:
-        """Take over what an incremental request asks of one partition, which may be new in the session."""
+        """Store the values that an incremental request has for one partition, which may be new in the session."""
         known = self.partitions.get(identity)
         if known is None:
-            known = self.partitions[identity] = PartitionFetch(identity, topic, topic_id)
-        known.ask(asked)
+            self.partitions[identity] = PartitionFetch(identity, topic, topic_id, asked)
+        else:
+            known.ask(asked)
 
     def forget(self, identity: Identity, purgatory: Purgatory) -> None:
         """Remove a partition from the session."""
@@ -223,7 +249,7 @@ class FetchSession:
             self._unlink(gone.key, gone, purgatory)
 
     def link(self, fetch: PartitionFetch, purgatory: Purgatory) -> None:
-        """From now on a check of this partition tries the session's waiting fetch."""
+        """Make a check of this partition try the session's waiting fetch."""
         if self.is_closed:
             return
         if fetch.key not in self.linked:
@@ -231,7 +257,7 @@ class FetchSession:
         self.linked[fetch.key] = fetch
 
     def _unlink(self, key: TopicPartition, fetch: PartitionFetch, purgatory: Purgatory) -> None:
-        # By id, a topic and its successor of the same name may both be in the session.
+        # A session by topic ids may contain a topic and its successor of the same name.
         if self.linked.get(key) is fetch:
             del self.linked[key]
             purgatory.unlink(key, self)
@@ -243,12 +269,12 @@ class FetchSession:
         self.linked.clear()
 
     def to_the_end(self, fetch: PartitionFetch) -> None:
-        """It returned records: the others come first next time."""
+        """Move a partition that returned records to the end, so that the others come first in the next fetch."""
         if self.partitions.pop(fetch.identity, None) is not None:
             self.partitions[fetch.identity] = fetch
 
     def follow_changes(self, topics: object, generation: int) -> None:
-        """Have everything looked up again if topics or hosted partitions have changed."""
+        """Invalidate all lookups if topics or hosted partitions have changed."""
         if self.topics is not topics or self.generation != generation:
             for fetch in self.partitions.values():
                 fetch.is_resolved = fetch.is_settled = False

@@ -2,30 +2,32 @@
 
 When the cache is full, a new session takes the place of
 1. a session that was not used for `min.incremental.fetch.session.eviction.ms`, or else
-2. the smallest session that it may evict, if that one is smaller: a follower's session may evict any consumer's, and
-   either kind may evict a session of its own kind that is older than that time.
-Otherwise no session is created: the client gets id 0 and sends full requests. The same happens when all sessions
-together would have more partitions than `CONSUMER_PARTITIONS_MAX`, or `FOLLOWER_PARTITIONS_MAX` with a follower's. A
+2. the smallest session that it may evict, if that one is smaller. A follower's session may evict any consumer's. Either
+   kind may evict a session of its own kind that is older than that time.
+
+Otherwise no session is created: the client gets id 0 and sends full requests. This also happens when all sessions
+together would exceed `CONSUMER_PARTITIONS_MAX` partitions, or `FOLLOWER_PARTITIONS_MAX` for a follower's session. A
 session that grows beyond that is closed. Apache Kafka counts sessions only.
 
-A session that was not used for that time is evicted by `tick`, also if the cache has room. Apache Kafka keeps it until
-its slot is needed. The partitions of a large session are freed a few at a time.
+`tick` evicts a session that was not used for that time, also if the cache has room. Apache Kafka keeps such a session
+until its slot is needed. The partitions of a large session are freed a few at a time.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple
 
 from tailrace.fetch.session import NO_SESSION, FetchSession, Identity, PartitionFetch
 from tailrace.protocol.flat.fetch import FetchAsk
 from tailrace.waiting.purgatory import Purgatory
 
-CONSUMER_PARTITIONS_MAX = 250_000  # some 400 bytes each
+CONSUMER_PARTITIONS_MAX = 250_000  # about 400 bytes each
 FOLLOWER_PARTITIONS_MAX = 1_000_000
 FREED_A_TICK = 2_048
-_ID_TRIES = 100  # of two thousand million ids, with a thousand taken as a rule
+_ID_TRIES = 100  # there are 2^31 ids, of which about a thousand are usually taken
 
 
 class SessionStatistics(NamedTuple):
@@ -43,7 +45,7 @@ class FetchSessions:
         slots: int = 1_000,
         eviction_ms: int = 120_000,
     ) -> None:
-        """`new_session_id` gives random positive ids: a client must not guess another's."""
+        """`new_session_id` returns random positive ids, so that a client cannot guess another client's id."""
         self._purgatory = purgatory
         self._new_session_id = new_session_id
         self._slots = slots
@@ -52,7 +54,7 @@ class FetchSessions:
         self._freed: list[PartitionFetch] = []  # of closed sessions, still to be freed
         self._partitions = 0
         self._evictions = 0
-        # Keys (is privileged, size, id), smallest first, of those that may be evicted by sessions of that kind.
+        # Keys (is privileged, size, id), smallest first, of the sessions that a session of that kind may evict.
         self._evictable: tuple[list[tuple[bool, int, int]], list[tuple[bool, int, int]]] = ([], [])
 
     def __len__(self) -> int:
@@ -74,7 +76,7 @@ class FetchSessions:
         uses_topic_ids: bool,
         now_ms: int,
     ) -> FetchSession | None:
-        """Return a new session, or None if there is no room and none can be made."""
+        """Return a new session, or None if the cache is full and no session can be evicted."""
         if not self._has_room(len(partitions), now_ms, is_privileged=is_privileged):
             return None
         if len(self._sessions) >= self._slots and not self._evict_for(is_privileged, len(partitions), now_ms):
@@ -106,7 +108,7 @@ class FetchSessions:
         return False
 
     def _has_room(self, more: int, now_ms: int, *, is_privileged: bool) -> bool:
-        """Return whether so many partitions more may be remembered, perhaps instead of those of unused sessions."""
+        """Return True if this many more partitions fit in the cache. Unused sessions are evicted to make room."""
         room = (FOLLOWER_PARTITIONS_MAX if is_privileged else CONSUMER_PARTITIONS_MAX) - more
         while self._partitions > room and (oldest := next(iter(self._sessions.values()), None)) is not None:
             if not self._is_unused(oldest, now_ms):
@@ -115,7 +117,8 @@ class FetchSessions:
         return self._partitions <= room
 
     def _unused_id(self) -> int | None:
-        """An id that no session has; None where the dice give none, and the client fetches without a session."""
+        """Return an id that no session has, or None if all random ids were taken. The client then fetches without a
+        session."""
         for _ in range(_ID_TRIES):
             session_id = self._new_session_id()
             if session_id != NO_SESSION and session_id not in self._sessions:
@@ -151,7 +154,7 @@ class FetchSessions:
         return True
 
     def tick(self, now_ms: int) -> None:
-        """Evict the sessions that are unused for too long, and free some partitions of closed ones."""
+        """Evict the sessions that were not used for too long, and free some partitions of closed sessions."""
         while (oldest := next(iter(self._sessions.values()), None)) is not None and self._is_unused(oldest, now_ms):
             self._evict(oldest)
         del self._freed[-FREED_A_TICK:]
@@ -166,12 +169,13 @@ class FetchSessions:
         return now_ms - session.last_used_ms > self._eviction_ms
 
     def touch(self, session: FetchSession, now_ms: int) -> None:
-        """It is used now, and may have another size than before."""
+        """Record that the session is used now. Its size may have changed."""
         del self._sessions[session.id]
         self._sessions[session.id] = session
-        session.last_used_ms = now_ms
+        session.use(now_ms)
         is_old = now_ms - session.created_ms > self._eviction_ms
-        by = (is_old, is_old or not session.is_privileged)  # by consumers' sessions, by followers'
+        # may be evicted by consumers' sessions, by followers' sessions
+        by = (is_old, is_old or not session.is_privileged)
         if by != session.evictable_by or len(session.partitions) != session.evictable_key[1]:
             self._partitions += len(session.partitions) - session.evictable_key[1]
             self._set_evictable(session, (session.is_privileged, len(session.partitions), session.id), by)
@@ -182,7 +186,11 @@ class FetchSessions:
                 del keys[bisect_left(keys, session.evictable_key)]
             if is_in:
                 insort(keys, key)
-        session.evictable_key, session.evictable_by = key, by
+        session.set_evictable(key, by)
+
+    def newest(self, limit: int) -> list[FetchSession]:
+        """Return the sessions that were used last, up to a limit."""
+        return list(islice(reversed(self._sessions.values()), limit))
 
     def statistics(self) -> SessionStatistics:
         return SessionStatistics(len(self._sessions), self._partitions, self._evictions)

@@ -58,7 +58,7 @@ class NodeProcess:
 
     @property
     def ending(self) -> str:
-        """How the process ended, as text for people."""
+        """The end of the process as text, such as "ended with status 1"."""
         status = self.status
         if status is None:
             return "runs"

@@ -13,7 +13,7 @@ A log is a list of segments. Records are appended to the last one, the active se
     leader_epochs.py  LeaderEpochs: the first offset of each leader epoch
 
     segments/         .log files with their indexes, and when a new one is started
-    reading/          from an offset or a time to bytes
+    reading/          finds the bytes for an offset or a time
     replicated/       the batches of a leader that a follower appends
     producers/        states of idempotent and transactional producers
     upkeep/           flushes, retention, removal of files

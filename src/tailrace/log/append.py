@@ -1,17 +1,17 @@
 """LogAppend: the append of a log, in two steps, for leaders, followers and coordinators.
 
-    place    check batches, give them offsets, plan what they change in the producer states
-    write    write everything that is placed with one write, index it, move the bounds, apply the producers' changes
+    place    check batches, assign their offsets, plan their changes of the producer states
+    write    write all placed batches with one write, index them, move the bounds, apply the changes of producer states
 
     place* ──► write (the log has moved, nothing is placed)   or   OSError (nothing is placed)
 
 Batches that arrive together for one partition are placed one after another and cost one write. A placed batch has its
-offset, and nobody can read it before `write`. `place` itself calls `write` first where a batch cannot join the placed
-ones: the segment has to be rolled, the leader epoch changes, or the producer's placed batches have to be known. If that
-write fails, `place` raises its OSError and nothing is placed.
+offset, but cannot be read before `write`. `place` itself calls `write` first if a batch cannot join the placed ones:
+because the segment has to be rolled, the leader epoch changes, or the producer's placed batches have to be written for
+the check. If that write fails, `place` raises its OSError and nothing is placed.
 
-A refused batch is left as it was and nothing of it is placed. As in Kafka, the segment may have been rolled and the
-leader epoch noted before the refusal.
+A refused batch is not changed, and nothing of it is placed. As in Kafka, the segment may have been rolled and the
+leader epoch recorded before the refusal.
 
 Between `place` and `write` nothing else may change the log.
 """
@@ -38,10 +38,10 @@ from tailrace.records.batch import LAST_OFFSET_DELTA_POSITION, LOG_OVERHEAD, PLA
 from tailrace.records.checks.checked_records import CheckedRecords
 from tailrace.records.checks.validation import Origin, check_given, check_produced, is_kept_as_sent
 
-JOINED_BYTES_MAX: Final = 65_536  # up to here copying batches side by side is cheaper than writing each
-_FACTS: Final = Struct(">iqqq").unpack_from  # last offset delta, base and largest timestamp, producer id
-_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
-# Enum members as constants: naming one through its class is a lookup, too slow for every append.
+JOINED_BYTES_MAX: Final = 65_536  # Up to this size, copying batches into one buffer is cheaper than one write for each.
+_FACTS: Final = Struct(">iqqq").unpack_from  # Last offset delta, base and largest timestamp, producer id
+_new_tuple: Final = tuple.__new__  # Makes a NamedTuple in half the time
+# Enum members as constants: access through the class costs a lookup, which is too slow for every append.
 _CLIENT: Final = Origin.CLIENT
 _COORDINATOR: Final = Origin.COORDINATOR
 
@@ -62,7 +62,7 @@ class Roll(Protocol):
 class LogAppend:
     __slots__ = (
         "_changes", "_durability", "_end_offset", "_entries", "_epoch", "_epochs", "_marks", "_partition", "_producers",
-        "_roll", "_room", "_segments", "_size", "_views",
+        "_roll", "_room", "_segments", "_size", "_taken", "_views",
     )  # fmt: skip
 
     def __init__(
@@ -82,14 +82,15 @@ class LogAppend:
         self._producers = producers
         self._durability = durability
         self._roll = roll
-        # What is placed.
+        # The placed batches.
         self._views: list[Buffer] = []
         self._entries: list[tuple[int, Offset, int]] = []  # size, last offset, largest timestamp of each batch
         self._changes = ProducerChanges(producers)
         self._size = 0
         self._end_offset: Offset = 0  # the offset after the last one
         self._epoch: LeaderEpoch = NO_LEADER_EPOCH
-        self._room = NO_ROOM  # in the active segment, before the first of them
+        self._room = NO_ROOM  # in the active segment, when it was last looked at
+        self._taken = 0  # batches placed since then
 
     # Place
 
@@ -101,17 +102,17 @@ class LogAppend:
         origin: Origin = _CLIENT,
         transaction_version: int = 0,
     ) -> AppendResult:
-        """Place a batch behind those that are placed, in the given buffer if that is writable.
+        """Place a batch after those already placed, in the given buffer if that is writable.
 
         Raises KafkaError, or RecordsRefused, if the batch is refused. A duplicate of a written batch is not placed: the
-        result is that of the written one.
+        result is that of the written batch.
         """
         segment = self._segments.active
         checked = None
         if isinstance(records, CheckedRecords):
             checked = records
         elif origin is _CLIENT or origin is _COORDINATOR:
-            view = memoryview(records)
+            view = records if isinstance(records, memoryview) else memoryview(records)
             if view.readonly:
                 view = memoryview(bytearray(view))
             config = segment.config
@@ -137,7 +138,7 @@ class LogAppend:
             self._epochs.assign(leader_epoch, first_offset)
             self._epoch = leader_epoch
         last_offset = first_offset + delta
-        if not (placed and self._may_join(size + placed, timestamp, last_offset)):
+        if not self._has_room(segment, size, timestamp, last_offset):
             segment = self._segment_for(segment, size, timestamp, first_offset, last_offset, now_ms)
         if batch is not None and producer_id >= 0:
             batch.base_offset = first_offset
@@ -149,19 +150,20 @@ class LogAppend:
         PLACE.pack_into(view, 0, first_offset, size - LOG_OVERHEAD, leader_epoch)
         self._views.append(view)
         self._entries.append((size, last_offset, timestamp))
+        self._taken += 1
         self._size += size
         self._end_offset = last_offset + 1
         return _new_tuple(AppendResult, (first_offset, last_offset, append_time, self._marks.log_start_offset, False))
 
     def place_replicated(self, data: Buffer, leader_epoch: LeaderEpoch, now_ms: int) -> AppendResult:
-        """Place a leader's batches at the offsets they have. Raises CorruptBatch or KafkaError with none placed."""
+        """Place a leader's batches at their own offsets. Raises CorruptBatch or KafkaError with none placed."""
         if self._views:
             self.write(now_ms)
         run = split_replicated(memoryview(data), self._marks.log_end.offset, leader_epoch, self._partition)
         return self._nothing() if run is None else self._place_run(run, Origin.REPLICATION, now_ms)
 
     def _place_given(self, records: Buffer, leader_epoch: LeaderEpoch, now_ms: int, origin: Origin) -> AppendResult:
-        """Place batches whose offsets and epochs were set by the caller."""
+        """Place batches whose offsets and epochs the caller has set."""
         self.write(now_ms)
         batches = check_given(
             records,
@@ -195,7 +197,8 @@ class LogAppend:
             if epoch >= 0:
                 self._epochs.assign(epoch, start_offset)
             elif self._epochs.entries:
-                # A leader back at an old format: without epochs in its records, the ones known are no help any more.
+                # The leader uses an old message format again. Its records have no epochs, so the known epochs are
+                # cleared.
                 self._epochs.clear()
         self._epoch = epochs[-1][0]
         last_offset = entries[-1][1]
@@ -204,18 +207,27 @@ class LogAppend:
         if produced:
             self._plan_run(produced, segment, origin)
         self._views, self._entries = [data], entries
+        self._taken += len(entries)
         self._size, self._end_offset = len(data), last_offset + 1
         return _new_tuple(AppendResult, (first_offset, last_offset, NO_TIMESTAMP, self._marks.log_start_offset, False))
 
     def _nothing(self) -> AppendResult:
         return AppendResult(-1, -1, -1, self._marks.log_start_offset)
 
-    def _may_join(self, size: int, max_timestamp: int, last_offset: Offset) -> bool:
-        """Return True if a batch can be written together with the placed ones, to `size` bytes in all."""
+    def _has_room(self, segment: Segment, size: int, max_timestamp: int, last_offset: Offset) -> bool:
+        """Return True if the segment takes one more batch behind the placed ones, and one write takes all of them.
+
+        The room was looked at before an earlier batch. It stays as it is until another segment or config comes, or its
+        batches are used up. The age of an empty segment is counted from its next batch.
+        """
+        room, placed, written = self._room, self._size, segment.size
         return (
-            size <= JOINED_BYTES_MAX
-            and len(self._entries) < self._room.batches
-            and self._room.roll_reason(size, max_timestamp, last_offset) is None
+            room.segment is segment
+            and room.config is segment.config
+            and self._taken < room.batches
+            and written > 0
+            and (not placed or placed + size <= JOINED_BYTES_MAX)
+            and room.roll_reason(written + placed + size, max_timestamp, last_offset) is None
         )
 
     def _segment_for(
@@ -224,22 +236,26 @@ class LogAppend:
         """Return the segment that takes the next batches: the active one, or a new one if a roll is due."""
         if self._views:
             self.write(now_ms)
-        self._room = room_in(segment, segment.config, now_ms)
-        reason = self._room.roll_reason(size, max_timestamp, last_offset)
+        self._look_at(segment, now_ms)
+        reason = self._room.roll_reason(segment.size + size, max_timestamp, last_offset)
         if reason is None:
             return segment
         check_segment_size(size, self._partition, segment.config)
         segment = self._roll(now_ms, first_offset=first_offset, reason=reason)
-        self._room = room_in(segment, segment.config, now_ms)
+        self._look_at(segment, now_ms)
         return segment
+
+    def _look_at(self, segment: Segment, now_ms: int) -> None:
+        self._room = room_in(segment, now_ms)
+        self._taken = 0
 
     def _plan_producer(
         self, batch: RecordBatch, segment: Segment, now_ms: int, origin: Origin, transaction_version: int
     ) -> BatchMemory | None:
-        """Check a batch that is not simply the next of its producer. Return the written batch that it repeats."""
+        """Check a batch that is not simply the next one of its producer. Return the written batch that it
+        duplicates."""
         if batch.producer_id in self._changes.placed:
             self.write(now_ms)
-            self._room = room_in(segment, segment.config, now_ms)
             if self._changes.add_next(batch):
                 return None
         position = LogPosition(batch.base_offset, segment.base_offset, segment.size + self._size)
@@ -263,11 +279,11 @@ class LogAppend:
     # Write
 
     def write(self, now_ms: int) -> None:
-        """Write what is placed; nothing is placed afterwards.
+        """Write the placed batches. Nothing is placed afterwards.
 
-        If the write fails, none of it is in the log, and bounds and producer states are as before. An OSError after
-        that is one of the flush that `flush.messages` asks for, or of the transaction index, which keeps its entries
-        and writes them with the next.
+        If the write fails, none of them is in the log, and bounds and producer states are as before. An OSError after
+        the write is from the flush for `flush.messages`, or from the transaction index. The index keeps entries that
+        could not be written and writes them with the next ones.
         """
         views, entries, changes = self._views, self._entries, self._changes
         if not views:
@@ -279,7 +295,7 @@ class LogAppend:
         except BaseException:
             changes.discard()
             raise
-        self._marks.log_end = _new_tuple(LogPosition, (end, segment.base_offset, segment.size))
+        self._marks.set_log_end(_new_tuple(LogPosition, (end, segment.base_offset, segment.size)))
         self._producers.end_offset = end
         if changes.placed:
             aborted = changes.apply()
@@ -290,6 +306,7 @@ class LogAppend:
 
     def _note_transactions(self, aborted: list[AbortedTransaction], segment: Segment) -> None:
         self._marks.set_first_unstable(self._producers.first_unstable)
-        # Last, since it may fail: what could not be written is kept and written with the next.
+        # Last, because it may fail. The index keeps entries that could not be written and writes them with the next
+        # ones.
         for transaction in aborted:
             segment.transaction_index.append(transaction)

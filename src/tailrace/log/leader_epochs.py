@@ -1,7 +1,8 @@
-"""LeaderEpochs: epoch → start offset, kept in `leader-epoch-checkpoint`; where two logs diverge.
+"""LeaderEpochs: the start offset of each leader epoch, stored in `leader-epoch-checkpoint`. They show where two logs
+diverge.
 
-An entry (epoch, offset) says that records from this offset on were written under this leader epoch, up to the next
-entry. Epochs and offsets both grow from entry to entry. The file is
+An entry (epoch, offset) means that the records from this offset up to the next entry were written under this leader
+epoch. Epochs and offsets both grow from entry to entry. The file is
 
     0            version
     2            number of entries
@@ -25,7 +26,7 @@ class EpochStart(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """Up to which offset a log agrees with one that knows an epoch, and which epoch of its own that is."""
+    """The offset up to which a log agrees with another log that has an epoch, and the own epoch there."""
 
     epoch: LeaderEpoch
     end_offset: Offset
@@ -39,26 +40,27 @@ class LeaderEpochs:
         self._files = files
         self.path = path
         self.entries: list[EpochStart] = []
-        self._stored: list[EpochStart] = []  # as recovery found them
-        self.is_written = True  # whether the file has what recovery might not find in the records, durably
-        self.write_soon: Callable[[], None] | None = None  # set where background work writes the file
+        self._stored: list[EpochStart] = []  # as read for recovery
+        self.is_written = True  # True if the file durably has all epochs that recovery might not find in the records
+        self.write_soon: Callable[[], None] | None = None  # set if background work writes the file
 
     def load(self) -> None:
-        """Read the file; a missing one is empty, a malformed one a CorruptCheckpoint."""
+        """Read the file. A missing file is empty. Raise CorruptCheckpoint for a malformed one."""
         self.entries = []
         for first, second in read_entries(self._files, self.path, 2, missing_ok=True):
             self._put(EpochStart(int(first), int(second)))
 
     def load_for_recovery(self) -> None:
-        """Read the file; until `recovered` nothing is written."""
+        """Read the file. Nothing is written until `recovered`."""
         self.load()
         self._stored = list(self.entries)
         self.write_soon = lambda: None
 
     def recovered(self, start_offset: Offset, end_offset: Offset) -> None:
-        """Take the bounds that recovery found; the epochs of unflushed records are known by now.
+        """Apply the bounds that recovery found, when the epochs of unflushed records are known.
 
-        The file is written later: a start that syncs thousands of them takes long. A crash loses nothing."""
+        The file is written later, because a start that syncs thousands of them takes long. A crash loses nothing.
+        """
         self.truncate_end(end_offset)
         self.truncate_start(start_offset)
         self.write_soon = None
@@ -73,7 +75,7 @@ class LeaderEpochs:
         return self.entries[0] if self.entries else None
 
     def assign(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Note that `epoch` writes from `start_offset` on; mostly it is the latest epoch already."""
+        """Record that `epoch` writes from `start_offset` on. Usually it is the latest epoch already."""
         latest = self.entries[-1] if self.entries else None
         if latest is None or epoch != latest.epoch or start_offset < latest.start_offset:
             assert epoch >= 0, f"invalid leader epoch {epoch}"
@@ -83,11 +85,11 @@ class LeaderEpochs:
             try:
                 self.changed()
             except OSError:
-                self.entries = before  # or it would not be tried again
+                self.entries = before  # otherwise the next call would not write it
                 raise
 
     def _put(self, entry: EpochStart) -> None:
-        # What contradicts the new entry is wrong: epochs and offsets never go back.
+        # Entries that contradict the new one are wrong, because epochs and offsets never decrease.
         while self.entries and (
             self.entries[-1].epoch >= entry.epoch or self.entries[-1].start_offset >= entry.start_offset
         ):
@@ -95,7 +97,8 @@ class LeaderEpochs:
         self.entries.append(entry)
 
     def end_of(self, epoch: LeaderEpoch, log_end_offset: Offset) -> EpochEnd:
-        """Return where the log stops agreeing with one whose last epoch is `epoch`, for OffsetForLeaderEpoch."""
+        """Return the offset at which the log stops agreeing with a log whose last epoch is `epoch`, for
+        OffsetForLeaderEpoch."""
         if epoch == NO_LEADER_EPOCH:
             return UNKNOWN_END
         if self.latest is not None and self.latest.epoch == epoch:
@@ -107,7 +110,8 @@ class LeaderEpochs:
         return EpochEnd(floor.epoch if floor else epoch, higher.start_offset)
 
     def truncate_end(self, end_offset: Offset) -> bool:
-        """Drop the epochs that start at or past the log's end. Return True if any did. The caller writes the file."""
+        """Drop the epochs that start at or after the log end. Return True if there were any. The caller writes the
+        file."""
         before = len(self.entries)
         while self.entries and self.entries[-1].start_offset >= end_offset:
             self.entries.pop()
@@ -115,7 +119,8 @@ class LeaderEpochs:
         return len(self.entries) < before
 
     def truncate_start(self, start_offset: Offset) -> bool:
-        """Drop the epochs before the log's start; the one that covers the start begins there. The caller writes."""
+        """Drop the epochs before the log start. The epoch that covers the start then begins there. The caller writes
+        the file."""
         before = list(self.entries)
         covering = None
         while self.entries and self.entries[0].start_offset <= start_offset:
@@ -129,7 +134,7 @@ class LeaderEpochs:
         self.changed()
 
     def changed(self) -> None:
-        """Note that the file has to be written, or write it now if no background work does that."""
+        """Schedule a write of the file, or write it now if there is no background work."""
         self.is_written = False
         if self.write_soon is None:
             self.write()
@@ -141,7 +146,7 @@ class LeaderEpochs:
         self.is_written = True
 
     def note_written(self) -> None:
-        """Note that background work has written the entries as they are now."""
+        """Note that background work has written the current entries."""
         self.is_written = True
 
     def write_by(self, write_soon: Callable[[], None]) -> None:
@@ -151,13 +156,13 @@ class LeaderEpochs:
             write_soon()
 
     def make_durable(self) -> bool:
-        """Return True if the file has the epochs. It is written now unless background work does that."""
+        """Return True if the file has the epochs. Without background work it is written now."""
         if not self.is_written and self.write_soon is None:
             self.write()
         return self.is_written
 
     def write_if_there(self) -> None:
-        """Write the file unless its folder is gone."""
+        """Write the file unless its folder was removed."""
         if self._files.exists(self.path.rpartition("/")[0]):
             self.write()
 

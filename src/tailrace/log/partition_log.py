@@ -11,7 +11,7 @@ Invariants
                   │                 │
                   │ truncate_to, truncate_fully, delete_records, delete_old_segments, replace_segments
                   ▼
-                close (a snapshot is taken, indexes are trimmed)   or   delete (the folder goes)
+                close (a snapshot is taken, indexes are trimmed)   or   delete (the folder is removed)
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from tailrace.log.append import AppendResult, LogAppend
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import write_topic_id
-from tailrace.log.disk.files import Files, join
+from tailrace.log.disk.files import join
+from tailrace.log.disk.log_folder import LogFolder
 from tailrace.log.leader_epochs import EpochEnd, LeaderEpochs
 from tailrace.log.log_bounds import LogBounds
 from tailrace.log.producers.producer_replay import rebuild_producers
@@ -41,8 +43,8 @@ from tailrace.log.upkeep.log_owner import LogOwner
 from tailrace.log.upkeep.removal import Removal
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
-from tailrace.model.topic_config import TopicConfig
+from tailrace.model.ids import LeaderEpoch, Offset, TopicId
+from tailrace.model.topic_config import INT_MAX, TopicConfig
 from tailrace.records.batch import Buffer
 from tailrace.records.checks.checked_records import CheckedRecords
 from tailrace.records.checks.validation import Origin
@@ -50,44 +52,44 @@ from tailrace.records.checks.validation import Origin
 _log = logging.getLogger(__name__)
 
 
+class LogState(NamedTuple):
+    """The parts of a log that are loaded or created when it is opened."""
+
+    segments: SegmentList
+    marks: Watermarks
+    epochs: LeaderEpochs
+    producers: ProducerStates
+
+
 class PartitionLog:
     def __init__(
         self,
-        files: Files,
-        directory: str,
-        partition: TopicPartition,
+        folder: LogFolder,
         config: TopicConfig,
+        state: LogState,
         *,
-        segments: SegmentList,
-        marks: Watermarks,
-        epochs: LeaderEpochs,
-        producers: ProducerStates,
-        deferred: Deferred,
         recovery_point: Offset,
-        topic_id: TopicId | None,
         new_jitter_ms: Callable[[], int],
         now_ms: int,
     ) -> None:
-        self._files = files
-        self.directory = directory
-        self.partition = partition
+        self._files, self.directory, self.partition, self.topic_id = folder
+        partition = folder.partition
         self.config = config
-        self.segments = segments
-        self.marks = marks
-        self.epochs = epochs
-        self.producers = producers
-        self.deferred = deferred
+        self.segments, self.marks, self.epochs, self.producers = segments, marks, epochs, producers = state
+        self.deferred = Deferred()
         self.durability = Durability(segments, marks, epochs, recovery_point, now_ms)
-        self.topic_id = topic_id
         self._new_jitter_ms = new_jitter_ms
         self._append = LogAppend(partition, segments, marks, epochs, producers, self.durability, self.roll)
         self._bounds = LogBounds(segments, marks, producers)
-        # What requests call, without a call in between.
+        # The functions that requests call directly.
         self.place, self.write_placed = self._append.place, self._append.write
         self.placed_marks, self.snapshot_marks = self._bounds.placed_marks, self._bounds.snapshot_marks
+        self.read_bounds, self.advance_high_watermark = self._bounds.read_bounds, self._bounds.advance_high_watermark
         self._owner: LogOwner[PartitionLog] = LogOwner()
-        self.cuts = 0  # how often the end of the log was cut off
-        self._removal = Removal(files, deferred, producers)
+        self.cuts = 0  # how often the end of the log was truncated
+        self._removal = Removal(
+            folder.files, self.deferred, producers, lambda paths: self._owner.remove_files(folder.files, paths)
+        )
 
     # Bounds
 
@@ -115,10 +117,6 @@ class PartitionLog:
     def size(self) -> int:
         return self.segments.total_size()
 
-    def advance_high_watermark(self, offset: Offset) -> bool:
-        """Move the high watermark up to `offset`, within the log's bounds. Return True if it moved."""
-        return self._bounds.advance_high_watermark(offset)
-
     # Append
 
     def append_as_leader(
@@ -130,13 +128,13 @@ class PartitionLog:
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
     ) -> AppendResult:
-        """Check a batch, give it its offsets, in place where the buffer is writable, and write it."""
+        """Check a batch, assign its offsets (in place if the buffer is writable), and write it."""
         result = self.place(data, leader_epoch, now_ms, origin, transaction_version)
         self.write_placed(now_ms)
         return result
 
     def append_as_follower(self, data: Buffer, *, leader_epoch: LeaderEpoch, now_ms: int) -> AppendResult:
-        """Write a leader's batches as they are, at the offsets they have."""
+        """Write a leader's batches unchanged, at their own offsets."""
         result = self._append.place_replicated(data, leader_epoch, now_ms)
         self.write_placed(now_ms)
         return result
@@ -149,12 +147,12 @@ class PartitionLog:
     # Roll and flush
 
     def roll(self, now_ms: int, *, first_offset: Offset = 0, reason: RollReason | None = None) -> Segment:
-        """Seal the active segment and start a new one at the log end, or at `first_offset` if that is further."""
+        """Seal the active segment and start a new one at the log end, or at `first_offset` if that is higher."""
         base_offset = max(first_offset, self.log_end_offset)
         active = self.segments.active
         assert base_offset >= active.base_offset, f"{self.partition}: cannot roll to {base_offset} before {active}"
         if base_offset == active.base_offset:
-            # It starts where the new one would and holds nothing (a full or foreign index, say): begin it again.
+            # The active segment is empty and starts at the same offset (its index may be full): create it again.
             assert active.size == 0, f"{self.partition}: {active} is not empty but the log ends at its start"
             make = partial(self._new_segment, base_offset, now_ms)
             segment = self._removal.replace(self.segments, active, make, self._delete_due_ms(now_ms))
@@ -167,25 +165,26 @@ class PartitionLog:
         self.producers.end_offset = base_offset
         self.deferred.add(now_ms, lambda: self._owner.flush_sealed(self, segment, now_ms))
         self.producers.take_snapshot(sync=False)
-        _log.debug("%s: rolled to %d: %s", self.partition, base_offset, reason.value if reason else "asked to")
+        _log.debug("%s: rolled to %d: %s", self.partition, base_offset, reason.value if reason else "on request")
         return segment
 
     def _seal_active(self, now_ms: int) -> None:
         is_flushed = self.recovery_point >= self.log_end_offset
         self.segments.active.seal(sync=is_flushed)
         if is_flushed:
-            # Recovery will start at the next segment, so all of this one's files have to be there.
+            # Recovery will start at the next segment, so all files of this one have to be durable.
             self._files.sync_directory(self.directory)
         elif self.config.is_compacted:
-            # Offsets may jump here, so recovery could not tell a lost tail from a gap: nothing may get lost.
+            # Offsets may jump here. Recovery could not distinguish a lost tail from a gap, so the tail must be durable.
             self.flush_to(self.log_end_offset, now_ms)
 
     def _new_segment(self, base_offset: Offset, now_ms: int) -> Segment:
         new = Segment.create(
             self._files, self.directory, base_offset, self.config, now_ms=now_ms, jitter_ms=self._new_jitter_ms()
         )
-        # Its name is durable before anything is appended, so that no later segment is ever there without it.
+        # Its name is durable before anything is appended, so that a later segment never exists without it.
         self._files.sync_directory(self.directory)
+        self._owner.watch([new])
         return new
 
     def flush(self, now_ms: int) -> None:
@@ -197,7 +196,7 @@ class PartitionLog:
         self.durability.flush_to(offset, now_ms)
 
     def flush_if_due(self, now_ms: int) -> bool:
-        """Flush if `flush.ms` has passed since the last time and there is something to flush."""
+        """Flush if there is unflushed data and `flush.ms` has passed since the last flush."""
         due = self.durability.begin_if_due(now_ms, self.config.flush_ms)
         if due:
             self._owner.flush_soon(self, self.log_end_offset, now_ms)
@@ -226,7 +225,7 @@ class PartitionLog:
         if offset <= self.log_start_offset:
             return False
         if offset > self.recovery_point:
-            # The segments that are partly or wholly below it stay a while, and recovery starts at the first of them.
+            # Segments that are partly or wholly below it stay for a while, and recovery starts at the first of them.
             self._owner.flush_soon(self, offset, now_ms)
         self._move_start(offset, now_ms)
         return True
@@ -238,12 +237,12 @@ class PartitionLog:
         self.producers.log_start_moved(offset)
         self._bounds.update_first_unstable()
 
-    def delete_old_segments(self, now_ms: int) -> dict[retention.DeletionReason, int]:
-        """Apply retention. Return how many segments were deleted for which reason."""
+    def delete_old_segments(self, now_ms: int, at_most: int = INT_MAX) -> dict[retention.DeletionReason, int]:
+        """Apply retention. Return the number of deleted segments by reason, `at_most` so many for each."""
         deleted = {}
         for reason in retention.reasons(self.config):
             going = retention.segments_to_delete(reason, self.segments, self.marks, self.config, now_ms)
-            deleted[reason] = self._delete_segments(going, now_ms)
+            deleted[reason] = self._delete_segments(going[:at_most], now_ms)
         return deleted
 
     def _delete_segments(self, going: list[Segment], now_ms: int) -> int:
@@ -278,7 +277,7 @@ class PartitionLog:
     # Truncate
 
     def truncate_to(self, offset: Offset, now_ms: int) -> bool:
-        """Cut the log so that it ends at `offset`. Return True if anything was cut."""
+        """Truncate the log to end at `offset`. Return True if anything was cut."""
         assert offset >= 0, f"{self.partition}: cannot truncate to {offset}"
         if offset >= self.log_end_offset:
             if self.epochs.truncate_end(self.log_end_offset):
@@ -287,7 +286,7 @@ class PartitionLog:
         if self.segments.first.base_offset > offset:
             self.truncate_fully(offset, now_ms)
             return True
-        self._files.entries(self.directory)  # needs a descriptor, and so fails while nothing has changed yet
+        self._files.entries(self.directory)  # needs a descriptor, and so fails before anything has changed
         before = (self.recovery_point, self.log_start_offset)
         self._remove_segments(reversed(self.segments.after(offset)), now_ms)
         self.segments.active.truncate_to(offset, now_ms)
@@ -301,8 +300,8 @@ class PartitionLog:
         return True
 
     def truncate_fully(self, offset: Offset, now_ms: int, log_start_offset: Offset | None = None) -> None:
-        """Delete all records; the next one gets `offset`."""
-        self._files.entries(self.directory)  # as in `truncate_to`
+        """Delete all records. The next record gets `offset`."""
+        self._files.entries(self.directory)  # fails early, as in `truncate_to`
         before = (self.recovery_point, self.log_start_offset)
         going = list(reversed(list(self.segments)))
         for segment in going:
@@ -318,7 +317,7 @@ class PartitionLog:
         self._write_lowered(before)
 
     def _write_lowered(self, before: tuple[Offset, Offset]) -> None:
-        """Write lowered checkpoints at once: after a crash, old ones would count as soon as the log has grown."""
+        """Write lowered checkpoints at once. After a crash, a log that has grown would use the old ones."""
         self.cuts += 1
         if self.recovery_point < before[0] or self.log_start_offset < before[1]:
             self.write_checkpoints()
@@ -326,28 +325,28 @@ class PartitionLog:
     def _reload_producers(self, end: Offset, now_ms: int) -> None:
         rebuild_producers(self.producers, self.segments, self.log_start_offset, end, now_ms, clean=False)
 
-    # Replace segments by cleaned ones
-
     def replace_segments(self, new: Sequence[Segment], old: Sequence[Segment], now_ms: int) -> None:
-        """Put cleaned segments, written beside the log as `.cleaned` files, in place of the ones they came from."""
+        """Replace segments with cleaned ones, which were written beside the log as `.cleaned` files."""
         swap_segments(self._files, self.directory, self.segments, new, old)
+        self._owner.watch(new)
         due_ms = self._delete_due_ms(now_ms)
         self._removal.remove_later(old, due_ms)
         replaced = {segment.base_offset for segment in new}
         self._removal.mark_snapshots_deleted([one for one in old if one.base_offset not in replaced], due_ms)
 
-    # Its life
+    # Lifecycle
 
     def attach(self, owner: LogOwner[PartitionLog]) -> None:
-        """Leave flushes, checkpoints and the time of deferred work to an owner."""
+        """Leave flushes, checkpoints and deferred work to an owner."""
         self._owner = owner
         self.deferred.notify(partial(owner.note_deferred, self.partition))
+        owner.watch(self.segments)
 
     def write_checkpoints(self) -> None:
         self._owner.write_checkpoints()
 
     def assign_topic_id(self, topic_id: TopicId) -> None:
-        """Note the topic's identity in `partition.metadata`."""
+        """Store the topic id in `partition.metadata`."""
         if self.topic_id is not None and self.topic_id != topic_id:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_TOPIC_ID,
@@ -363,7 +362,7 @@ class PartitionLog:
             segment.config = config
 
     def run_due(self, now_ms: int) -> int:
-        """Run deferred work: flush sealed segments, remove deleted files, write epochs. Return how much was run."""
+        """Run deferred work: flush sealed segments, remove deleted files, write epochs. Return the number."""
         return self.deferred.run_due(now_ms)
 
     def close(self) -> None:
@@ -380,7 +379,7 @@ class PartitionLog:
             segment.release()
 
     def rename_folder(self, name: str) -> None:
-        """Move the whole partition to another folder name beside this one. The caller syncs the folder above."""
+        """Rename the partition's folder. The caller syncs the directory above."""
         target = join(self.directory.rpartition("/")[0], name)
         self._files.replace(self.directory, target)
         self.directory = target

@@ -1,8 +1,8 @@
 """Watermarks: log start ≤ last stable ≤ high watermark ≤ log end, asserted here.
 
-- log start: the first offset that is served; retention and DeleteRecords move it up.
-- last stable: everything before it is decided; read_committed ends here.
-- high watermark: everything before it is on all in-sync replicas; consumers end here.
+- log start: the first offset that is served; retention and DeleteRecords raise it.
+- last stable: all transactions before it have ended; read_committed reads up to here.
+- high watermark: all in-sync replicas have everything before it; consumers read up to here.
 - log end: the next offset to be written; followers read up to here.
 """
 
@@ -25,7 +25,7 @@ class Isolation(Enum):
     READ_COMMITTED = "read_committed"
 
 
-# A member of an enum is looked up anew each time that it is named: too slow for what every read does.
+# Enum members as constants: access through the class costs a lookup, which is too slow for every read.
 _LOG_END: Final = Isolation.LOG_END
 _READ_COMMITTED: Final = Isolation.READ_COMMITTED
 
@@ -66,13 +66,13 @@ class Watermarks:
         return self.high_watermark
 
     def set_first_unstable(self, first: LogPosition | None) -> None:
-        """Set where the first undecided transaction begins, within the log; None if there is none."""
+        """Set the start of the first open transaction, within the log; None if there is none."""
         if first is not None and first.offset < self.log_start_offset:
             first = LogPosition(self.log_start_offset)
         self.first_unstable = first
 
     def place(self, find: Callable[[Offset], LogPosition]) -> Watermarks:
-        """These, once what is known by number only has been found."""
+        """Return the watermarks with the positions of offsets that have none yet."""
         if self.high_watermark.segment_base_offset < 0:
             self.high_watermark = find(self.high_watermark.offset)
         if self.first_unstable is not None and self.first_unstable.is_offset_only:

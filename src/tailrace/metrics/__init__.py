@@ -1,8 +1,8 @@
-"""Measuring and exposing: histograms, metric families, Prometheus' text format.
+"""Measuring and exposing: histograms, metric families and the Prometheus text format.
 
 histogram.py    Histogram: buckets and quantiles
 families.py     Family: one metric with kind, help and samples
-exposition.py   families as Prometheus or OpenMetrics text
-scrape.py       Scrape: that text read back
+exposition.py   writes families as Prometheus or OpenMetrics text
+scrape.py       Scrape: reads that text back
 otlp.py         reads OTLP messages, OpenTelemetry's format
 """

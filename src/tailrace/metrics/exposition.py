@@ -1,7 +1,7 @@
-"""Families as text: Prometheus' exposition format 0.0.4, or OpenMetrics 1.0 for those who ask for it.
+"""Metric families as text: Prometheus' exposition format 0.0.4, or OpenMetrics 1.0 for scrapers that ask for it.
 
-The two differ in how counters and infos are declared and in the mark at the end. The text comes in pieces, none of
-which takes long to make: whoever sends it can do something else in between.
+The two formats differ in how counters and infos are declared and in the end mark. The text is made in small pieces, so
+that the sender can do other work between two of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 def content_type(accept: str) -> str:
-    """Which of the two a scraper understands; Prometheus names OpenMetrics in its Accept header."""
+    """Return the content type that a scraper understands. Prometheus names OpenMetrics in its Accept header."""
     return OPENMETRICS if "application/openmetrics-text" in accept else PROMETHEUS
 
 

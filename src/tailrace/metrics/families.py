@@ -1,6 +1,6 @@
-"""Family: one metric with its kind, its help and its samples.
+"""Family: one metric with its kind, its help text and its samples.
 
-Samples are made while they are written, so that a family of ten thousand partitions need never be there as a whole.
+Samples are made while they are written. A family of ten thousand partitions is therefore never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Kind(Enum):
 class Sample(NamedTuple):
     labels: Labels
     value: float
-    suffix: str = ""  # behind the family's name: _bucket, _sum, _count
+    suffix: str = ""  # appended to the family's name: _bucket, _sum, _count
 
 
 class Family(NamedTuple):
-    name: str  # a counter's without its _total, an info's without its _info
+    name: str  # of a counter without _total, of an info without _info
     kind: Kind
     help: str
     samples: Iterable[Sample]
@@ -47,8 +47,8 @@ def counter(name: str, help_text: str, value: float) -> Family:
 def histogram_samples(
     histogram: Histogram, labels: Labels, *, unit: int = SECOND_NS, zeros: int = 0
 ) -> Iterable[Sample]:
-    """Buckets, sum and count. `unit`: how many of its values make one of what is told; `zeros`: values of 0 that were
-    never added because they are so many."""
+    """Return the samples of buckets, sum and count. Recorded values are divided by `unit` for the output. `zeros` is
+    the number of zero values that were not added, because there are too many of them."""
     below = zeros
     for bound, count in zip(histogram.bounds, histogram.counts, strict=False):
         below += count

@@ -1,7 +1,7 @@
-"""Histogram: how often a value fell into which bucket.
+"""Histogram: counts of values by bucket.
 
-Adding costs a binary search and two additions. Counts only grow; whoever wants to know what happened lately keeps a
-copy of the counts and subtracts it (`Lately`).
+Adding a value costs a binary search and two additions. Counts only grow. For a recent interval, keep a copy of the
+counts and subtract it (`RecentCounts`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 SECOND_NS: Final = 1_000_000_000
 
-# From 50 µs, what a tiny request takes, to 60 s; about three to a power of ten.
+# From 50 µs, the time of a tiny request, to 60 s, with about three bounds per power of ten.
 TIME_BOUNDS_NS: Final = (
     50_000, 100_000, 200_000, 500_000,
     1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000,
@@ -26,11 +26,16 @@ class Histogram:
 
     def __init__(self, bounds: Sequence[int] = TIME_BOUNDS_NS) -> None:
         self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)  # values up to each bound and above the one before; the last: the rest
+        # per bound, the values above the previous bound; then the values above all
+        self.counts = [0] * (len(bounds) + 1)
         self.total = 0  # the sum of the values
 
     def add(self, value: int) -> None:
         self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def add_lowest(self, value: int) -> None:
+        """Add a value below the first bound to the sum only. The reader has to add the missing counts."""
         self.total += value
 
     @property
@@ -39,7 +44,8 @@ class Histogram:
 
 
 def quantile(bounds: Sequence[int], counts: Sequence[int], share: float) -> float | None:
-    """The value that `share` of the values do not exceed, guessed evenly within its bucket; None without values."""
+    """Return the value that `share` of the values do not exceed, interpolated within its bucket. None without
+    values."""
     wanted = share * sum(counts)
     if not wanted:
         return None
@@ -49,11 +55,11 @@ def quantile(bounds: Sequence[int], counts: Sequence[int], share: float) -> floa
             low = bounds[index - 1] if index else 0
             return low + (bounds[index] - low) * (wanted - below) / count
         below += count
-    return float(bounds[-1])  # nothing is known beyond it
+    return float(bounds[-1])  # the last bucket has no upper bound
 
 
-class Lately:
-    """The counts of one to two windows back, so that a quantile speaks of now and not of always."""
+class RecentCounts:
+    """The counts of the last one to two windows, for quantiles of recent values."""
 
     __slots__ = ("_before", "_histogram", "_since_ms", "_then", "_window_ms")
 
@@ -65,7 +71,7 @@ class Lately:
         self._then = self._before
 
     def counts(self, now_ms: int) -> list[int]:
-        """What was added since the last window but one began."""
+        """Return the counts of the values that were added since the previous window began."""
         if self._since_ms is None or now_ms - self._since_ms >= self._window_ms:
             self._before, self._then = self._then, list(self._histogram.counts)
             self._since_ms = now_ms

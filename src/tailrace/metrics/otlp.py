@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 FIELDS_MAX: Final = 25_000  # take 20 to 50 ms
 NAME_SIZE_MAX: Final = 255
 ATTRIBUTES_MAX: Final = 10  # of a point, with those of its resource
-TEXT_LENGTH_MAX: Final = 128  # of a key or a value of an attribute; longer ones are cut
+TEXT_LENGTH_MAX: Final = 128  # of an attribute's key or value; longer ones are truncated
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _DOUBLE: Final = Struct("<d")
@@ -42,7 +42,7 @@ class Point(NamedTuple):
     attributes: Mapping[str, str]
     value: float
     is_counter: bool  # a sum that only grows
-    is_delta: bool  # the change since the last message, not the whole
+    is_delta: bool  # the change since the last message, not the total
 
 
 class Points(NamedTuple):
@@ -53,7 +53,7 @@ class Points(NamedTuple):
 class _Field(NamedTuple):
     number: int
     kind: int  # wire type
-    value: int  # of a varint; for others, the position of the first byte
+    value: int  # of a varint; for other types the position of the first byte
     end: int
 
 

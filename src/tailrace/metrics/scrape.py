@@ -1,4 +1,4 @@
-"""Scrape: the text of /metrics, read again: samples by name, and by some of their labels."""
+"""Scrape: the text of /metrics, parsed. Samples are found by name and labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 
 
 class MalformedMetrics(ValueError):
-    """This is no text of Prometheus'."""
+    """The text is not in Prometheus' format."""
 
 
 class ScrapedSample(NamedTuple):
@@ -32,20 +32,20 @@ class Scrape:
                 self._samples.setdefault(match[1], []).append(ScrapedSample(labels, float(match[3])))
 
     def samples(self, name: str, **labels: str) -> Iterator[ScrapedSample]:
-        """Those that have these labels, among others maybe."""
+        """Yield the samples that have these labels. They may have other labels too."""
         for sample in self._samples.get(name, ()):
             if all(sample.labels.get(key) == text for key, text in labels.items()):
                 yield sample
 
     def value(self, name: str, default: float = 0.0) -> float:
-        """The sample without labels."""
+        """Return the value of the sample without labels."""
         return next((sample.value for sample in self._samples.get(name, ()) if not sample.labels), default)
 
     def sum(self, name: str, **labels: str) -> float:
         return sum(sample.value for sample in self.samples(name, **labels))
 
     def by(self, name: str, label: str, **labels: str) -> dict[str, float]:
-        """Sums over the samples that have a label, by that one."""
+        """Return the sums of the samples by the value of one label."""
         sums: dict[str, float] = {}
         for sample in self.samples(name, **labels):
             if label in sample.labels:

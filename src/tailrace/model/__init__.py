@@ -11,5 +11,7 @@ java/                 Java's hash codes and iteration orders
 patterns.py           regular expressions of clients, compiled by RE2 and bounded in cost
 steps.py              Steps: work as a generator that can pause
 shortage.py           errors of a process without free descriptors or memory
+kernel_forms.py       compiled and interpreted kernels
+system_calls.py       the calls that not every operating system has
 log_fields.py         structured fields of log lines
 """

@@ -1,8 +1,8 @@
-"""Acl and AclFilter: one entry of an access control list, and which entries somebody asks about. Codes are Kafka's.
+"""Acl and AclFilter: an entry of an access control list, and a filter of entries. The codes are Kafka's.
 
-An entry says of one principal, or of everyone, from one host or from anywhere, that an operation is allowed or denied
-on the resources that a name stands for: the one of that name (LITERAL), all of a kind (LITERAL, "*"), or all whose
-names begin so (PREFIXED).
+An entry allows or denies one operation. It applies to one principal or all, connecting from one host or any. Its
+resource pattern selects one resource by name (LITERAL), all resources of a type (LITERAL with "*"), or all resources
+whose names have a prefix (PREFIXED).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 
 class Operation(IntEnum):
-    """What may be done. An entry of ALL is one of each."""
+    """An operation on a resource. An entry with ALL covers every operation."""
 
     ALL = 2
     READ = 3
@@ -31,7 +31,7 @@ class Operation(IntEnum):
 
 
 class AclResource(IntEnum):
-    """What an operation is done to."""
+    """The type of the resource that an operation concerns."""
 
     TOPIC = 2
     GROUP = 3
@@ -51,9 +51,9 @@ class Permission(IntEnum):
     ALLOW = 3
 
 
-UNKNOWN: Final = 0  # in every field that has a code; nobody may send it
+UNKNOWN: Final = 0  # of every field that has codes; clients may not send it
 ANY: Final = 1  # in a filter
-MATCH: Final = 2  # in a filter's pattern type: whatever counts for the resource of that name
+MATCH: Final = 2  # in a filter's pattern type: all patterns that apply to the resource of that name
 WILDCARD: Final = "*"
 EVERYONE: Final = "User:*"
 CLUSTER_NAME: Final = "kafka-cluster"
@@ -71,7 +71,7 @@ class Acl(NamedTuple):
 
 class AclFilter(NamedTuple):
     resource: int
-    name: str | None  # None for any, as below
+    name: str | None  # None: any; also in the fields below
     pattern: int
     principal: str | None
     host: str | None
@@ -101,7 +101,7 @@ class AclFilter(NamedTuple):
 
     @property
     def has_unknown(self) -> bool:
-        """Whether a code means nothing, or nothing yet."""
+        """Return True if a field has the code UNKNOWN or a code that Kafka does not define."""
         return (
             self.resource not in _RESOURCES
             or self.pattern not in _PATTERNS

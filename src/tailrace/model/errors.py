@@ -144,23 +144,24 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> ErrorCode | None:
-        """A code that another, newer node tells and we have no name for, as Kafka takes it."""
+        """Return UNKNOWN_SERVER_ERROR for a code that a newer node sent and this version does not define, as Kafka
+        does."""
         return cls.UNKNOWN_SERVER_ERROR if isinstance(value, int) else None
 
 
 class FatalError(Exception):
-    """The broker must stop: if it served on, acknowledged records could be lost."""
+    """An error that stops the broker, because acknowledged records could be lost if it continued."""
 
 
 class KafkaError(Exception):
-    """A refusal that a client is answered with, by its Kafka error code."""
+    """A refusal that is sent to the client as a Kafka error code."""
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         super().__init__(message or code.name)
         self.code = code
 
     def __copy__(self) -> Self:
-        """The same refusal without the callers through which it came."""
+        """Return the same error without its traceback."""
         made = type(self).__new__(type(self), *self.args)
         made.__dict__.update(self.__dict__)
         return made

@@ -1,4 +1,4 @@
-"""Identifiers that travel through every layer."""
+"""Identifiers that every layer uses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TopicId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TopicId:
-        # Checked first: the decoder passes over characters that it does not know.
+        # Checked first, because the decoder ignores characters outside its alphabet.
         if not _UUID.fullmatch(text):
             raise ValueError(f"not a Kafka uuid: {text!r}")
         return cls(uuid.UUID(bytes=base64.urlsafe_b64decode(text + "==")))

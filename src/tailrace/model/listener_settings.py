@@ -1,6 +1,6 @@
-"""Settings of one listener: `listener.name.NAME.key` counts before `key`.
+"""Settings of one listener: `listener.name.NAME.key` takes precedence over `key`.
 
-Kafka reads the name there in lower case, whatever it looks like elsewhere.
+Kafka expects the listener's name in lower case in these keys, also if the listener is defined in upper case.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ PREFIX: Final = "listener.name."
 
 
 def settings_of_listener(properties: Mapping[str, str], name: str) -> dict[str, str]:
-    """What counts for a listener, by the names that the settings have without a prefix."""
+    """Return the settings that apply to a listener, by their names without the prefix."""
     prefix = f"{PREFIX}{name.lower()}."
     own = {key.removeprefix(prefix): text for key, text in properties.items() if key.startswith(prefix)}
     return {**{key: text for key, text in properties.items() if not key.startswith(PREFIX)}, **own}

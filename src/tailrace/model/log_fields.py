@@ -1,8 +1,8 @@
-"""fields: what a log line is about, beside its words.
+"""fields: the structured fields of a log line.
 
     _log.info("topic created", extra=fields(topic="orders", partitions=3))
 
-A line of text shows them behind the message; a line of JSON has them as members.
+A text line shows the fields after the message. A JSON line has them as members.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ FIELDS: Final = "fields"
 
 
 def fields(**values: object) -> dict[str, Any]:
-    """For `extra`; what is None is left out."""
+    """Return the fields for `extra`. Fields with the value None are left out."""
     return {FIELDS: {name: value for name, value in values.items() if value is not None}}

@@ -8,9 +8,8 @@ out before it looks at the size. Matching is bounded by the size of the compiled
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, Final
-
-import re2
 
 LENGTH_MAX: Final = 16_384
 EXPANSION_MAX: Final = 100_000  # characters times the largest repetition count: about 20 ms
@@ -19,9 +18,6 @@ MATCH_COST_MAX: Final = 2_100_000  # instructions times characters: about 10 ms,
 
 _COUNTS: Final = re.compile(r"\{\d*,?\d*\}")
 _NUMBER: Final = re.compile(r"\d+")
-_OPTIONS: Final = re2.Options()
-_OPTIONS.log_errors = False
-_OPTIONS.max_mem = 1 << 20
 
 
 class UnusablePattern(ValueError):
@@ -52,13 +48,27 @@ def compile_pattern(pattern: str) -> Pattern:
         raise UnusablePattern(f"it has {len(pattern)} characters, the limit is {LENGTH_MAX}")
     if "{" in pattern:
         _check_repetitions(pattern)
+    re2, options = _engine()
     try:
-        compiled = re2.compile(pattern, _OPTIONS)
+        compiled = re2.compile(pattern, options)
     except re2.error as error:
         raise UnusablePattern(_description(error)) from error
     if compiled.programsize > PROGRAM_SIZE_MAX:
         raise UnusablePattern(f"it compiles to {compiled.programsize} instructions, the limit is {PROGRAM_SIZE_MAX}")
     return Pattern(compiled)
+
+
+@cache
+def _engine() -> tuple[Any, Any]:
+    """Return RE2 and its options. musl (Alpine) has no wheel of it, so an installation there may lack it."""
+    try:
+        import re2
+    except ModuleNotFoundError:
+        raise UnusablePattern("the broker cannot match patterns, because its Python has no google-re2") from None
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 1 << 20
+    return re2, options
 
 
 def _check_repetitions(pattern: str) -> None:

@@ -1,6 +1,7 @@
 """Errors of a process or a system that is short of descriptors or memory.
 
-A failed operation of this kind says nothing about the disk: the same operation succeeds when somebody lets go of some.
+Such an error does not mean that the disk has failed. The same operation succeeds once descriptors or memory are free
+again.
 """
 
 from __future__ import annotations

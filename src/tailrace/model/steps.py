@@ -1,4 +1,5 @@
-"""Steps: work that can pause. It is a generator, and `now_ms = yield` gives it the present time when it resumes."""
+"""Steps: work that can pause. It is a generator, and `now_ms = yield` returns the current time when the work
+resumes."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ Steps: TypeAlias = Generator[None, int, R]
 
 
 def in_pieces(work: Callable[[Sequence[T]], object], items: Sequence[T], size: int) -> Steps[None]:
-    """Give items to a function, `size` at a time, and pause in between. Few items need no steps: call the function."""
+    """Call a function with `size` items at a time, and pause between the calls. For few items call the function
+    directly."""
     for first in range(0, len(items), size):
         if first:
             yield
@@ -20,7 +22,7 @@ def in_pieces(work: Callable[[Sequence[T]], object], items: Sequence[T], size: i
 
 
 def run_steps(steps: Steps[R], now_ms: int) -> R:
-    """Do all of the work without a pause."""
+    """Run all steps without a pause."""
     try:
         next(steps)
         while True:

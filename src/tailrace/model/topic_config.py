@@ -1,4 +1,4 @@
-"""TopicConfig: typed view of Kafka's topic keys and their defaults. `TopicConfig()` is Kafka 4.3's default.
+"""TopicConfig: typed view of Kafka's topic keys and their defaults. `TopicConfig()` has the defaults of Kafka 4.3.
 
 `model/configs/topic_settings.py` makes one from the strings that a user wrote.
 """
@@ -22,7 +22,7 @@ TimestampType = Literal["CreateTime", "LogAppendTime"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
-    """A field for each topic key: its name with underscores, its default."""
+    """The topic configs. Each field has the name of its topic key, with underscores, and the key's default."""
 
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     compression_type: str = "producer"
@@ -58,20 +58,22 @@ class TopicConfig:
     segment_ms: int = 604_800_000
     unclean_leader_election_enable: bool = False
 
-    # Like Kafka's internal.segment.bytes: small segments for tests, past the lower bound that users are held to.
+    # Like Kafka's internal.segment.bytes: tests use segments smaller than the limit for users.
     internal_segment_bytes: int | None = None
 
-    # Derived once, since every append asks for them.
+    # Derived once, because every append reads them.
     roll_bytes: int = field(init=False, repr=False, compare=False)
     roll_ms: int = field(init=False, repr=False, compare=False)
     is_compacted: bool = field(init=False, repr=False, compare=False)
-    keeps_plain_batches: bool = field(init=False, repr=False, compare=False)  # as a producer sends them, uncompressed
+    # uncompressed batches are stored as the producer sent them
+    keeps_plain_batches: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         compacted = "compact" in self.cleanup_policy
         small = self.internal_segment_bytes
         derived = {
-            # The size at which a segment is sealed, and the age: a compacted one has to be, to be cleaned in time.
+            # The size and the age at which a segment is sealed. A compacted log also rolls by age, so that records are
+            # cleaned in time.
             "roll_bytes": self.segment_bytes if small is None else max(0, small),
             "roll_ms": min(self.segment_ms, self.max_compaction_lag_ms) if compacted else self.segment_ms,
             "is_compacted": compacted,

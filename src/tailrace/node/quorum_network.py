@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from select import epoll
 from typing import TYPE_CHECKING
 
 from tailrace.broker.config.broker_config import BrokerConfig
@@ -24,6 +23,7 @@ from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol.messages import DescribeClusterRequest
 from tailrace.server.broker_seam import Surroundings
 from tailrace.server.loop.clock import monotonic_ms, wall_clock_ms
+from tailrace.server.loop.poll import open_poll
 from tailrace.server.peers.heartbeats import Heartbeats
 from tailrace.server.peers.outgoing_security import OutgoingSecurity, outgoing_security
 from tailrace.server.peers.peers import Peers
@@ -60,14 +60,14 @@ class QuorumNetwork:
         )
         self._heartbeats.start()
 
-    def run_until(self, is_so: Callable[[], bool], what: str) -> int:
+    def run_until(self, condition: Callable[[], bool], what: str) -> int:
         controller = self._controller
         assert controller is not None
         deadline_ms = monotonic_ms() + self._config.integer("initial.broker.registration.timeout.ms")
-        poll = epoll()
+        poll = open_poll()
         peers = Peers(poll, controller.outbox, security=outgoing_security(self._config))
         try:
-            while not is_so():
+            while not condition():
                 if monotonic_ms() >= deadline_ms:
                     raise _too_late(controller.lifecycle, what)
                 peers.send_waiting()

@@ -25,7 +25,9 @@ from tailrace.log.disk.files import PRIVATE_UMASK, DiskFiles, Files
 from tailrace.metadata.storage.storage_format import is_formatted
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.node.timed_files import TimedFiles
+from tailrace.protocol.message import Message
 from tailrace.server.broker_seam import Surroundings
+from tailrace.server.connections.descriptors import open_segments_max
 from tailrace.server.loop.clock import wall_clock_ms
 from tailrace.server.settings import ServerSettings
 
@@ -92,6 +94,14 @@ def has_telemetry(own_settings: Mapping[str, str]) -> bool:
     return text == "true"
 
 
+def _credential_records(credentials: Sequence[str]) -> list[Message]:
+    if not credentials:
+        return []
+    from tailrace.metadata.decisions.scram_credentials import first_credential
+
+    return [first_credential(one, os.urandom(16)) for one in credentials]
+
+
 def broker_builder(
     config: BrokerConfig,
     *,
@@ -100,20 +110,20 @@ def broker_builder(
     files: Files | None = None,
     clock_ms: Callable[[], int] = wall_clock_ms,
     credentials: Sequence[str] = (),
+    cluster_id: str | None = None,
 ) -> Callable[[Surroundings], Broker]:
     """Return a function that opens the broker on its directories when its ports are known. `credentials` are stored
-    when a new cluster is formatted: SCRAM-SHA-512=[name=…,password=…]. With `telemetry` clients may push metrics."""
-    first_records = []
-    if credentials:
-        from tailrace.metadata.decisions.scram_credentials import first_credential
-
-        first_records = [first_credential(one, os.urandom(16)) for one in credentials]
+    when a new cluster is formatted: SCRAM-SHA-512=[name=…,password=…]. With `telemetry` clients may push metrics.
+    A new directory gets `cluster_id`, or a random one."""
+    first_records = _credential_records(credentials)
 
     def build(surroundings: Surroundings) -> Broker:
         disk = files or TimedFiles()
         if isinstance(disk, DiskFiles):
             disk.set_umask(umask)
-        network, cluster_id = None, None
+        network = None
+        is_new = not any(is_formatted(disk, path) for path in config.log_dirs)
+        new_cluster_id = cluster_id if is_new else None
         if config.roles.is_broker_only:
             from tailrace.node.quorum_network import QuorumNetwork, find_cluster_id
 
@@ -124,8 +134,8 @@ def broker_builder(
 
             fetch, submit_fetch = fetch_keys, FetchThreads(surroundings.call_soon, clock_ms).submit
         try:
-            if network is not None and not any(is_formatted(disk, path) for path in config.log_dirs):
-                cluster_id = find_cluster_id(config)
+            if network is not None and is_new:
+                new_cluster_id = find_cluster_id(config)
             return open_broker(
                 disk,
                 config,
@@ -138,12 +148,13 @@ def broker_builder(
                 is_turn_over=surroundings.is_turn_over,
                 work_ns=time.perf_counter_ns,
                 network=network,
-                cluster_id=cluster_id,
+                cluster_id=new_cluster_id,
                 first_records=first_records,
                 fetch_keys=fetch,
                 submit_fetch=submit_fetch,
                 has_telemetry=telemetry,
                 log_flushes=disk.flushes if isinstance(disk, TimedFiles) else None,
+                open_segments_max=open_segments_max(),
             )
         except BaseException:
             if network is not None:

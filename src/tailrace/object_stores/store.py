@@ -60,8 +60,7 @@ class ArrowStore:
         return _systems[key]
 
     def list(self, path: str) -> dict[str, ListedObject]:
-        from pyarrow import fs
-
+        fs = _arrow(path)
         scheme, _, key = path.partition("://")
         # For GCS, pyarrow lists a folder only if it has an object of its own. So list everything below, and derive the
         # folders from the names.
@@ -85,8 +84,7 @@ class ArrowStore:
             raise _as_os_error(error, path) from None
 
     def is_there(self, path: str) -> bool:
-        from pyarrow import fs
-
+        fs = _arrow(path)
         try:
             return bool(self._system(path).get_file_info(path.partition("://")[2]).type == fs.FileType.File)
         except OSError as error:
@@ -166,7 +164,7 @@ def _arrow(path: str) -> Any:
     except ImportError:
         raise OSError(
             errno.ENOSYS,
-            "reading from an object store needs pyarrow: pip install 'tailrace[spark]'",
+            "reading from an object store needs pyarrow: pip install 'tailrace[s3]'",
             path,
         ) from None
     return fs

@@ -1,9 +1,9 @@
-"""Kafka's messages: bytes to messages and back. No sockets. May import model.
+"""Kafka's messages: encoding and decoding. No sockets. May import model.
 
 schemas/*.json ─► codegen/schema.py ─► registry.py (class) ─► codegen/compiler.py (reader, writer) ─► bytes
 
 api_keys.py              ApiKey: name, number and versions of every API
-messages.py              every message by its name (types in messages.pyi)
+messages.py              every message class by its name (types in messages.pyi)
 registry.py              message classes by name, API key or record type
 message.py               Message and Struct: one class per message, for all versions
 headers.py               request and response headers

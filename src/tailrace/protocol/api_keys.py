@@ -1,4 +1,4 @@
-"""ApiKey: name and number of every API; Api: what is known of one without its schemas."""
+"""ApiKey: name and number of every API. Api: the facts about an API that need no schema."""
 
 from __future__ import annotations
 
@@ -108,10 +108,10 @@ class ApiKey(IntEnum):
 
 
 class Api:
-    """One API: its versions, and who serves it.
+    """One API: its versions, and the listeners that serve it.
 
-    `versions` are all there ever were; Kafka 4 has dropped `removed` and, unless told otherwise, does not offer the
-    newest one while it is unstable: `offered` is what a Kafka 4 broker answers.
+    `versions` are all versions that ever existed. Kafka 4 has dropped the `removed` ones, and by default does not offer
+    the newest version while it is unstable. `offered` are the versions that a Kafka 4 broker answers.
     """
 
     __slots__ = ("flexible", "key", "latest_version_unstable", "listeners", "name", "removed", "versions")
@@ -140,13 +140,13 @@ def _apis() -> dict[int, Api]:
 
 
 def apis() -> Sequence[Api]:
-    """All APIs, by their keys."""
+    """Return all APIs, ordered by key."""
     return tuple(_apis().values())
 
 
 def api(key: int) -> Api:
-    """The API with this key; UnsupportedVersion for a number that stands for none."""
+    """Return the API with this key. Raise UnsupportedVersion for an unknown key."""
     found = _apis().get(key)
     if found is None:
-        raise UnsupportedVersion(f"there is no API with key {key}")
+        raise UnsupportedVersion(f"API key {key} is unknown")
     return found

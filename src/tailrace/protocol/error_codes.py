@@ -1,6 +1,6 @@
-"""error_counter: a function that counts the error codes of a response, wherever its schema has one, NONE as well.
+"""error_counter: a function that counts all error codes of a response, including NONE.
 
-It is generated as readers and writers are, since every response goes through it.
+The function is generated, like readers and writers, because every response goes through it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ ERROR_CODE: Final = "error_code"
 
 @cache
 def error_counter(response_class: Any) -> Callable[[Any, dict[int, int]], None]:
-    """Adds to `codes`, which gives 0 for a code that it does not have."""
+    """Return a function that adds to `codes`, a dict with the default 0."""
     lines = ["def count(r, codes):", *_lines(response_class.SCHEMA, "r", 1)]
     if len(lines) == 1:
-        lines.append("    codes[0] += 1")  # it cannot fail
+        lines.append("    codes[0] += 1")  # a response without error codes counts as success
     names: dict[str, Any] = {}
     exec(compile("\n".join(lines), f"<{response_class.SCHEMA.name} error codes>", "exec"), names)
     made: Callable[[Any, dict[int, int]], None] = names["count"]

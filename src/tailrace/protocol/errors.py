@@ -1,14 +1,14 @@
-"""What can go wrong between bytes and messages."""
+"""Errors of decoding and encoding messages."""
 
 from __future__ import annotations
 
 
 class ProtocolError(Exception):
-    """Bytes or a message that the protocol has no meaning for."""
+    """Bytes or a message that violate the protocol."""
 
 
 class MalformedMessage(ProtocolError):
-    """Bytes that are not what they claim to be. The one error that reading raises, whatever the bytes."""
+    """Bytes that are not a valid message. Reading raises no other error, whatever the bytes are."""
 
     def __init__(self, what: str, reason: str, position: int) -> None:
         super().__init__(f"{what}: {reason} (at byte {position})")
@@ -21,16 +21,16 @@ class MalformedMessage(ProtocolError):
 
 
 class TooManyElements(MalformedMessage):
-    """A message with more array elements than its reader was allowed to decode."""
+    """A message with more array elements than the reader's limit."""
 
 
 class UnknownRecordType(MalformedMessage):
-    """A record whose number or version no schema describes; not damaged, as a rule, but newer than we are."""
+    """A record whose number or version has no schema. Usually it is not damaged, but written by a newer version."""
 
 
 class UnwritableMessage(ProtocolError):
-    """A message whose values do not fit its version; the one error that writing raises."""
+    """A message whose values do not fit its version. Writing raises no other error."""
 
 
 class UnsupportedVersion(ProtocolError):
-    """A message or version that no schema describes."""
+    """A message or version that has no schema."""

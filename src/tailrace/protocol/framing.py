@@ -1,4 +1,4 @@
-"""Frames: every message on a connection is preceded by its length, an int32."""
+"""Frames: every message on a connection follows its length, an int32."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _LENGTH: Final = Struct(">i")
 
 
 class InvalidFrame(ProtocolError):
-    """An impossible length. Nothing after it can be read, so the connection has to be closed."""
+    """An impossible length. Nothing after it can be decoded, so the connection has to be closed."""
 
 
 def frame_length(parts: Sequence[Sized]) -> bytes:
-    """Return the length prefix that turns parts into a frame."""
+    """Return the length prefix that turns the parts into a frame."""
     return _LENGTH.pack(sum(map(len, parts)))

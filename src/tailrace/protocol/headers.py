@@ -1,11 +1,11 @@
-"""Headers: what stands before every request and every response, and which version of it a message uses.
+"""Headers of requests and responses, and the header version that a message uses.
 
     request   int16 api key, int16 api version, int32 correlation id, string client id (nullable), tagged fields
     response  int32 correlation id, tagged fields
 
-Flexible versions of an API have the tagged fields. Three old habits stay: the client id keeps its int16 length also
-there; version 0 of ControlledShutdown has no client id at all; and the header of an ApiVersions response never has
-tagged fields, because the client does not know yet what the broker speaks.
+Headers of flexible API versions have the tagged fields. There are three exceptions. The client id keeps its int16
+length in flexible versions. Version 0 of ControlledShutdown has no client id. The header of an ApiVersions response
+never has tagged fields, because the client does not know the broker's versions yet.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tailrace.protocol.api_keys import ApiKey, apis
 from tailrace.protocol.errors import MalformedMessage, UnsupportedVersion
 from tailrace.protocol.primitives import Buffer, Reader, Tags, Writer, read_tags, read_text, uvarint_tail
 
-HEADER_TAGS_MAX = 64  # Kafka defines none; a header is read before anything is known of its client
+HEADER_TAGS_MAX = 64  # Kafka defines none; headers are read before the client is known
 _REQUEST = Struct(">hhi")
 _CLIENT_ID_LENGTH = Struct(">h")
 _RESPONSE = Struct(">i")
@@ -36,30 +36,31 @@ class RequestHeader(NamedTuple):
 
 @cache
 def _first_flexible() -> dict[int, int]:
-    """Each API's first flexible version; one that none reaches where there is none."""
+    """Return each API's first flexible version. An API without one has a number that no version reaches."""
     return {api.key: api.flexible.low if api.flexible else 0x8000 for api in apis()}
 
 
 def request_header_version(api_key: int, api_version: int) -> int:
-    """0, 1 or 2; UnsupportedVersion for an unknown API."""
+    """Return 0, 1 or 2. Raise UnsupportedVersion for an unknown API."""
     try:
         first_flexible = _first_flexible()[api_key]
     except KeyError:
-        raise UnsupportedVersion(f"there is no API with key {api_key}") from None
+        raise UnsupportedVersion(f"API key {api_key} is unknown") from None
     if api_version >= first_flexible:
         return 2
     return 0 if api_key == ApiKey.CONTROLLED_SHUTDOWN and api_version == 0 else 1
 
 
 def response_header_version(api_key: int, api_version: int) -> int:
-    """0 or 1; UnsupportedVersion for an unknown API."""
+    """Return 0 or 1. Raise UnsupportedVersion for an unknown API."""
     return 1 if request_header_version(api_key, api_version) == 2 and api_key != ApiKey.API_VERSIONS else 0
 
 
 def read_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, int]:
-    """The header at position and where the request itself begins.
+    """Return the header at a position, and the position of the request body.
 
-    An unknown API is malformed: nobody can tell where its header ends. An unknown version of a known one is not.
+    A header with an unknown API key is malformed, because the end of the header is unknown. An unknown version of a
+    known API is not malformed.
     """
     try:
         api_key, api_version, correlation_id = _REQUEST.unpack_from(buffer, position)
@@ -106,7 +107,7 @@ def write_request_header(header: RequestHeader) -> bytes:
 
 
 def read_response_header(api_key: int, api_version: int, buffer: Buffer, position: int = 0) -> tuple[int, int]:
-    """The correlation id at position and where the response itself begins."""
+    """Return the correlation id at a position, and the position of the response body."""
     is_flexible = response_header_version(api_key, api_version)
     if len(buffer) - position >= _RESPONSE_FLEXIBLE.size:
         correlation_id, tags = _RESPONSE_FLEXIBLE.unpack_from(buffer, position)
@@ -126,7 +127,7 @@ def write_response_header(api_key: int, api_version: int, correlation_id: int) -
 
 
 def write_response(api_key: int, api_version: int, correlation_id: int, response: Any) -> list[Any]:
-    """A whole response as parts, ready to be framed; records are among them as the objects they are."""
+    """Return a whole response as parts for a frame. Records stay the objects that they are."""
     parts: list[Any] = [write_response_header(api_key, api_version, correlation_id)]
     response.write(parts, api_version)
     return parts

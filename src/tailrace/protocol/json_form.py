@@ -1,8 +1,8 @@
-"""Messages as JSON values, named and written as Kafka's own JSON converters do.
+"""Messages as JSON values, in the form of Kafka's JSON converters.
 
-Field names are Kafka's, first letter small; uuids are 22 characters of URL-safe base64, bytes are base64; a tagged
-field at its default is left out, and so is what the version does not have. Records are told by their size alone,
-as `recordsSizeInBytes`, unless their bytes are asked for.
+Field names are Kafka's, with a lower-case first letter. Uuids are 22 characters of URL-safe base64, bytes are base64.
+Tagged fields at their default and fields that the version lacks are left out. Records are shown by their size as
+`recordsSizeInBytes`, unless the caller asks for their bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tailrace.protocol.message import Message, Struct
 
 
 def to_dict(message: Message, version: int, *, with_records: bool = False) -> dict[str, Any]:
-    """The message's fields in version, ready for json.dumps."""
+    """Return the fields of a version as values for json.dumps."""
     if version not in message.SCHEMA.versions:
         raise UnsupportedVersion(f"{message.SCHEMA.name} has versions {message.SCHEMA.versions}, not {version}")
     return _struct_to_dict(message, version, with_records)
@@ -50,7 +50,7 @@ def _value_to_json(value: Any, field: Field, version: int, with_records: bool) -
 
 
 def uuid_text(value: bytes) -> str:
-    """A uuid as Kafka writes it."""
+    """Return a uuid as Kafka writes it."""
     return b2a_base64(value, newline=False).rstrip(b"=\n").translate(_URL_SAFE).decode()
 
 

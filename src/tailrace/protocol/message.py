@@ -4,16 +4,16 @@
     data = request.encode(4)
     request = FetchRequest.decode(data, 4)
 
-A class has every field that any version has. A field that the version at hand lacks has its default after reading;
-writing refuses any other value unless the schema calls the field ignorable, as Kafka does.
+A class has the fields of all versions. After decoding, a field that the version lacks has its default. Encoding refuses
+any other value for such a field, unless the schema calls the field ignorable, as in Kafka.
 
-Python types: uuid is 16 raw bytes, arrays are lists (any sequence is written), records are a memoryview of what was
-read. For writing, records may be anything with a length: `write` puts the object itself among the parts, so that a
-range of a file is sent without being read.
+Python types: uuid is 16 raw bytes. Arrays are lists, but any sequence can be written. Decoded records are a memoryview
+of the buffer. For encoding, records may be any object with a length. `write` puts the object itself among the parts, so
+that a range of a file is sent without being read.
 
-A struct field that is not null by default starts as one shared object that cannot be changed (unless it has lists):
-assign a new struct.
-Tagged fields without a known meaning are kept in `unknown_tags` and written again.
+A struct field that is not null by default starts as one shared object that cannot be changed, unless it has lists.
+Assign a new struct to the field instead.
+Unknown tagged fields are kept in `unknown_tags` and written again.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from tailrace.protocol.codegen.schema import MessageSchema, StructSchema
 from tailrace.protocol.errors import MalformedMessage, UnwritableMessage
 from tailrace.protocol.primitives import ELEMENTS_UNLIMITED, Buffer, Tags
 
-Records: TypeAlias = Any  # read: a memoryview; written: anything with a length
-Reader: TypeAlias = Callable[..., "tuple[Any, int]"]  # (buffer, position, elements that may be decoded)
+Records: TypeAlias = Any  # decoded: a memoryview; to encode: any object with a length
+Reader: TypeAlias = Callable[..., "tuple[Any, int]"]  # (buffer, position, limit of elements)
 Writer: TypeAlias = Callable[[Any, list[Any]], None]
 
 
 class Struct:
-    """What messages and their parts have in common."""
+    """The base class of messages and their structs."""
 
     __slots__ = ("unknown_tags",)
 
     SCHEMA: ClassVar[StructSchema]
-    DEFAULT: ClassVar[Struct]  # what fields of this type start with, where some do not start as null
+    DEFAULT: ClassVar[Struct]  # the initial value of fields of this type that do not start as null
     unknown_tags: Tags
 
     def __eq__(self, other: object) -> bool:
@@ -49,11 +49,11 @@ class Struct:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = [f"{name}={value!r}" for name, value in self._told()]
+        shown = [f"{name}={value!r}" for name, value in self._non_defaults()]
         return f"{self.SCHEMA.name}({', '.join(shown)})"
 
-    def _told(self) -> Iterator[tuple[str, Any]]:
-        """The fields worth telling: those that are not at their default."""
+    def _non_defaults(self) -> Iterator[tuple[str, Any]]:
+        """Yield the fields that are not at their default."""
         for field in self.SCHEMA.fields:
             value = getattr(self, field.attribute)
             if not field.is_default(value):
@@ -63,7 +63,7 @@ class Struct:
 
 
 class Message(Struct):
-    """The outermost struct: knows its versions, and reads and writes itself."""
+    """The outermost struct. A message has versions, and can encode and decode itself."""
 
     __slots__ = ()
 
@@ -74,19 +74,21 @@ class Message(Struct):
 
     @classmethod
     def reader(cls, version: int) -> Reader:
-        """The function (buffer, position) → (message, end) for version; UnsupportedVersion where there is none."""
+        """Return the function (buffer, position) → (message, end) of a version. Raise UnsupportedVersion if there is
+        none."""
         try:
             return cls._readers[version]
         except KeyError:
             from tailrace.protocol.codegen.compiler import (
-                compile_reader,  # here, because most programs start without it
+                compile_reader,  # imported here, because most programs start without it
             )
 
             return cls._readers.setdefault(version, compile_reader(cls, version))
 
     @classmethod
     def writer(cls, version: int) -> Writer:
-        """The function (message, parts) that appends the message's bytes; UnsupportedVersion where there is none."""
+        """Return the function (message, parts) of a version that appends the message. Raise UnsupportedVersion if there
+        is none."""
         try:
             return cls._writers[version]
         except KeyError:
@@ -98,20 +100,21 @@ class Message(Struct):
     def read(
         cls, buffer: Buffer, version: int, position: int = 0, elements_max: int = ELEMENTS_UNLIMITED
     ) -> tuple[Self, int]:
-        """The message that starts at position, and where it ends. Raise TooManyElements where its arrays have more."""
+        """Return the message that starts at a position, and its end. Raise TooManyElements if its arrays exceed the
+        limit."""
         message, end = cls.reader(version)(buffer, position, elements_max)
         return message, end
 
     @classmethod
     def decode(cls, buffer: Buffer, version: int, position: int = 0) -> Self:
-        """The message that fills buffer from position to the end."""
+        """Return the message that fills the buffer from a position to the end."""
         message, end = cls.reader(version)(buffer, position)
         if end != len(buffer):
             raise MalformedMessage(f"{cls.SCHEMA.name} v{version}", f"is followed by {len(buffer) - end} bytes", end)
         return message  # type: ignore[no-any-return]
 
     def write(self, parts: list[Any], version: int) -> None:
-        """Append the message to parts, records as the objects they are."""
+        """Append the message to the parts. Records are appended as the objects that they are."""
         self.writer(version)(self, parts)
 
     def encode(self, version: int) -> bytes:
@@ -124,7 +127,7 @@ class Message(Struct):
 
 
 class VersionedMessage(NamedTuple):
-    """A message and the version it was read in."""
+    """A message and the version in which it was decoded."""
 
     name: str
     version: int
@@ -135,7 +138,7 @@ class VersionedMessage(NamedTuple):
 
 
 def make_message_class(schema: MessageSchema, module: str) -> type[Message]:
-    """The class for schema, with the classes of its structs as attributes."""
+    """Return the class for a schema, with the classes of its structs as attributes."""
     structs: dict[StructSchema, type[Struct]] = {}
     for struct in _structs_inside(schema):
         structs[struct] = _make_class(struct, Struct, structs, module, f"{schema.name}.{struct.name}")
@@ -150,7 +153,7 @@ def make_message_class(schema: MessageSchema, module: str) -> type[Message]:
 
 
 def _structs_inside(schema: StructSchema) -> Iterator[StructSchema]:
-    """The structs of a message, each after those that it contains."""
+    """Yield the structs of a message, each after the structs that it contains."""
     seen = set()
     for field in schema.fields:
         if field.struct is not None:
@@ -180,7 +183,7 @@ def _make_class(
             if "DEFAULT" not in vars(inner):
                 inner.DEFAULT = _frozen_default(inner)
             namespace[f"_{name}"] = inner.DEFAULT
-            if field.struct.holds_lists():  # frozen it may be, its lists are not: each message gets its own
+            if field.struct.holds_lists():  # the lists of a frozen struct can change, so each message gets its own
                 namespace[f"_{name}"] = inner
                 parameters.append(f"{name}=...")
                 body.append(f"    self.{name} = _{name}() if {name} is ... else {name}")
@@ -203,7 +206,7 @@ def _make_class(
 
 
 def _frozen_default(struct_class: type[Struct]) -> Struct:
-    """The one struct of its class that stands for "left at the default" and refuses changes."""
+    """Return a read-only struct that stands for the default of its class."""
 
     def refuse(self: Struct, name: str, value: object) -> None:
         raise AttributeError(f"the default {self.SCHEMA.name} is shared: assign a new one instead")

@@ -1,6 +1,6 @@
 """Every message by its name: `from tailrace.protocol.messages import FetchRequest`.
 
-Classes are made when they are asked for; `messages.pyi` tells type checkers and editors what they will be.
+Classes are made on first use. `messages.pyi` declares them for type checkers and editors.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
-"""The protocol's primitive types, and the loops over them.
+"""The protocol's primitive types, and arrays of them.
 
     int8 … int64, uint16, uint32   big-endian                    float64   big-endian
     bool                           one byte, 0 or not            uuid      16 bytes
-    uvarint                        7 bits a byte, low bits first, the top bit says that more follow; at most 5 bytes
+    uvarint                        7 bits per byte, low bits first; the top bit means that more bytes follow; at most 5
     string, bytes, records, array  a length, then the content; a length of -1 is null
         plain                      string: int16, others: int32
         compact                    a uvarint that is one more than the length, 0 is null
     tagged fields                  uvarint count, then for each uvarint tag, uvarint size, content; tags ascend
 
-`Reader` and `Writer` do this one value at a time, for what has no schema. Messages that have one are read and written
-by functions made by `compiler`, which use the functions here.
+`Reader` and `Writer` handle one value at a time, for data without a schema. Messages with a schema are read and written
+by the functions of `compiler`, which use the functions here.
 
-Nothing is allocated on the word of a length: it is compared with the bytes that are there first.
+A length is compared with the bytes that follow before any memory is allocated for it.
 
-Invalid UTF-8 becomes U+FFFD, as in Kafka. Three bytes may replace one, so a string can grow while it is read: a string
-that would not fit its own length field any more is refused. Every string that was read can therefore be written.
+Invalid UTF-8 becomes U+FFFD, as in Kafka. Three bytes may replace one, so a string can grow while it is decoded. A
+string that would then exceed its length field is refused. Every decoded string can therefore be encoded again.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ FORMATS: Final = {
 }  # fmt: skip
 SIZES: Final = {kind: Struct(f">{code}").size for kind, code in FORMATS.items()}
 STRING_MAX: Final = 0x7FFF
-STRING_SAFE: Final = STRING_MAX // 3  # a string of up to so many bytes fits even if each byte becomes U+FFFD
+STRING_SAFE: Final = STRING_MAX // 3  # a string of up to this size fits even if each byte becomes U+FFFD
 ELEMENTS_UNLIMITED: Final = 1 << 62
 UVARINT_BYTES_MAX: Final = 5
 BYTE: Final = tuple(bytes((value,)) for value in range(128))
 
-# Arrays are short as a rule (replicas, partitions): their layouts are kept, longer ones made when met.
+# Most arrays are short (replicas, partitions). The layouts of short arrays are kept, those of longer ones are made on
+# use.
 ARRAYS_KEPT: Final = 32
 ARRAYS: Final = {
     kind: tuple(Struct(f">{count}{code}") for count in range(ARRAYS_KEPT))
@@ -55,9 +56,9 @@ ARRAYS: Final = {
 
 
 def uvarint_tail(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
-    """The value of a uvarint whose first byte said that more follow, and where it ends."""
+    """Return the value of a uvarint whose first byte means that more bytes follow, and its end."""
     byte = buffer[position]
-    if byte < 0x80:  # two bytes will do for most lengths
+    if byte < 0x80:  # most lengths have two bytes
         return first & 0x7F | byte << 7, position + 1
     value = first & 0x7F | (byte & 0x7F) << 7
     for shift in (14, 21, 28):
@@ -70,9 +71,9 @@ def uvarint_tail(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
 
 
 def uvarint(value: int) -> bytes:
-    """value as a uvarint."""
+    """Encode a uvarint."""
     if not 0 <= value <= 0xFFFFFFFF:
-        raise UnwritableMessage(f"{value} does not fit an unsigned varint")
+        raise UnwritableMessage(f"{value} does not fit an unsigned varint of 32 bits")
     written = bytearray()
     while value > 0x7F:
         written.append(value & 0x7F | 0x80)
@@ -82,7 +83,7 @@ def uvarint(value: int) -> bytes:
 
 
 def compact_string_length(length_and_one: int) -> bytes:
-    """The length of a compact string as it is written: one more than it is."""
+    """Encode the length of a compact string, which is written as one more than the length."""
     if length_and_one > STRING_MAX + 1:
         raise UnwritableMessage(f"a string of {length_and_one - 1} bytes is longer than {STRING_MAX}")
     return uvarint(length_and_one)
@@ -107,7 +108,7 @@ def too_many_elements(what: str, position: int) -> TooManyElements:
 
 
 def read_numbers(kind: str, buffer: Buffer, position: int, count: int) -> tuple[list[int], int]:
-    """count numbers (or bools) of one kind, and where they end."""
+    """Return `count` numbers (or bools) of one type, and their end."""
     stop = position + SIZES[kind] * count
     if stop > len(buffer):
         raise MalformedMessage(f"array of {count} {kind}", "is longer than the bytes that follow", position)
@@ -140,7 +141,7 @@ _INT32: Final = Struct(">i")
 def read_chunks(
     buffer: Buffer, position: int, count: int, is_string: bool, is_compact: bool
 ) -> tuple[list[bytes], int]:
-    """count strings (undecoded) or bytes, and where they end. None of them may be null."""
+    """Return `count` strings (undecoded) or bytes, and their end. None of them may be null."""
     chunks = []
     end = len(buffer)
     for _ in range(count):
@@ -188,7 +189,7 @@ def write_strings(values: Sequence[str], is_compact: bool) -> bytes:
 
 
 def read_tags(what: str, buffer: Buffer, position: int, count: int) -> tuple[Tags, int]:
-    """count tagged fields that nobody knows the meaning of, and where they end."""
+    """Return `count` unknown tagged fields, and their end."""
     tags = []
     for _ in range(count):
         tag = buffer[position]
@@ -207,13 +208,13 @@ def read_tags(what: str, buffer: Buffer, position: int, count: int) -> tuple[Tag
 
 
 def write_tags(known: Sequence[tuple[int, bytes]], unknown: Sequence[tuple[int, bytes]] = ()) -> bytes:
-    """A struct's tagged fields, ascending."""
+    """Encode a struct's tagged fields in ascending order."""
     tags = [*known, *unknown]
     if unknown:
         tags.sort(key=lambda tag: tag[0])
         for (tag, _), (following, _) in pairwise(tags):
             if tag == following:
-                raise UnwritableMessage(f"tagged field {tag} is there twice")
+                raise UnwritableMessage(f"tagged field {tag} occurs twice")
     written = [uvarint(len(tags))]
     for tag, content in tags:
         written += (uvarint(tag), uvarint(len(content)), content)
@@ -224,7 +225,7 @@ def write_tags(known: Sequence[tuple[int, bytes]], unknown: Sequence[tuple[int, 
 
 
 class Reader:
-    """Reads values one after the other; every complaint is a MalformedMessage with the position."""
+    """Reads values one after the other. Errors are MalformedMessage with the position."""
 
     __slots__ = ("_buffer", "_what", "position")
 
@@ -241,7 +242,7 @@ class Reader:
         return MalformedMessage(self._what, reason, self.position)
 
     def number(self, kind: str) -> int:
-        """A number, bool or uuid of the kind called so in a schema."""
+        """Read a number, bool or uuid. `kind` is its type in a schema."""
         return self._fixed(ARRAYS[kind][1])
 
     def int8(self) -> int:
@@ -268,7 +269,7 @@ class Reader:
         return self.take(16)
 
     def take(self, length: int) -> bytes:
-        """The next length bytes."""
+        """Read `length` bytes."""
         if not 0 <= length <= self.remaining:
             raise self.malformed(f"needs {length} bytes where {self.remaining} remain")
         self.position += length
@@ -286,12 +287,12 @@ class Reader:
         return value
 
     def varint(self) -> int:
-        """A zigzag varint of 32 bits."""
+        """Read a zigzag varint of 32 bits."""
         value = self.uvarint() & 0xFFFFFFFF
         return (value >> 1) ^ -(value & 1)
 
     def chunk(self, *, string: bool, compact: bool) -> bytes | None:
-        """The content of a string or of bytes; None for null."""
+        """Read the content of a string or of bytes; None for null."""
         start = self.position
         length = self.uvarint() - 1 if compact else self.int16() if string else self.int32()
         if length < 0:
@@ -309,7 +310,7 @@ class Reader:
         return self.chunk(string=False, compact=compact)
 
     def array(self, read: Callable[[], T], *, compact: bool = False) -> list[T] | None:
-        """An array whose elements `read` reads; every element takes at least one byte."""
+        """Read an array whose elements `read` reads. Every element has at least one byte."""
         count = self.uvarint() - 1 if compact else self.int32()
         if count < 0:
             return None
@@ -327,7 +328,7 @@ class Reader:
 
 
 class Writer:
-    """Writes values one after the other; every complaint is an UnwritableMessage."""
+    """Writes values one after the other. Errors are UnwritableMessage."""
 
     __slots__ = ("_written",)
 
@@ -338,7 +339,7 @@ class Writer:
         return bytes(self._written)
 
     def number(self, kind: str, value: int) -> None:
-        """A number or bool of the kind called so in a schema."""
+        """Write a number or bool. `kind` is its type in a schema."""
         try:
             self._written += ARRAYS[kind][1].pack(value)
         except struct.error:
@@ -366,7 +367,7 @@ class Writer:
         self._written += uvarint(value)
 
     def varint(self, value: int) -> None:
-        """A zigzag varint of 32 bits."""
+        """Write a zigzag varint of 32 bits."""
         self._written += uvarint(((value << 1) ^ (value >> 31)) & 0xFFFFFFFF)
 
     def chunk(self, value: Buffer | None, *, string: bool, compact: bool) -> None:

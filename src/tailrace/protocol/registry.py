@@ -1,7 +1,7 @@
 """Registry: message classes by name, by API key, and by the number of a record type.
 
-A class is made from its schema when it is first asked for, and its readers and writers when a version is first used,
-so that importing the package costs next to nothing.
+A class is made from its schema on first use. Its readers and writers are made when a version is first used. Importing
+the package is therefore cheap.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tailrace.protocol.message import Message, make_message_class
 
 @cache
 def message_class(name: str) -> type[Message]:
-    """The class of the message called so in Kafka's schemas; UnsupportedVersion where there is none."""
+    """Return the class of a message by its name in Kafka's schemas. Raise UnsupportedVersion if there is none."""
     return make_message_class(load_schema(name), module="tailrace.protocol.messages")
 
 
@@ -30,7 +30,7 @@ def response_class(api_key: int) -> type[Message]:
 
 
 def record_class(family: str, kind: str, number: int) -> type[Message] | None:
-    """The class of a numbered record, or None where the number stands for none.
+    """Return the class of a numbered record, or None if the number is unknown.
 
     Families and their kinds: metadata/metadata, remote_log/metadata, and group, transaction and share with key and
     value.

@@ -1,10 +1,10 @@
 """Release: free a large message a few structs at a time.
 
-The interpreter frees a message with all that is in it at once, and holds every thread meanwhile: 25 ms for 65,000
-structs. A list of the structs keeps them from that, and is then emptied step by step.
+The interpreter frees a message with all its structs at once and blocks every thread meanwhile: 25 ms for 65,000
+structs. To avoid that, keep a list of the structs and empty the list in steps.
 
     kept = structs_in(message)
-    …                           # the message is used and forgotten
+    …                           # use the message and drop it
     release(kept)
 """
 
@@ -18,7 +18,7 @@ STRUCTS_A_STEP: Final = 256
 
 
 def structs_in(message: Struct) -> list[Struct]:
-    """Return all structs in the arrays of a message, those further out behind those that they contain."""
+    """Return all structs in the arrays of a message. An outer struct comes after the structs that it contains."""
     found: list[Struct] = []
     level: list[Any] = [message]
     while level:
@@ -35,6 +35,6 @@ def structs_in(message: Struct) -> list[Struct]:
 
 
 def release(structs: list[Struct]) -> None:
-    """Empty a list of structs from its end, and let other threads run now and then."""
+    """Empty a list of structs from its end, and regularly let other threads run."""
     while structs:
         del structs[-STRUCTS_A_STEP:]

@@ -1,4 +1,4 @@
-"""Strings for encoders that are written by hand: with a length that every reader of the field accepts.
+"""Strings for hand-written encoders, with a length that every reader of the field accepts.
 
 Each function raises UnwritableMessage for a string without UTF-8 (a lone surrogate) or longer than STRING_MAX bytes.
 """
@@ -21,12 +21,12 @@ def encode_text(text: str) -> bytes:
 
 
 def plain_string(text: str) -> bytes:
-    """Return a string behind its int16 length."""
+    """Return a string after its int16 length."""
     encoded = encode_text(text)
     return len(encoded).to_bytes(2, "big") + encoded
 
 
 def compact_string(text: str) -> bytes:
-    """Return a string behind its compact length."""
+    """Return a string after its compact length."""
     encoded = encode_text(text)
     return uvarint(len(encoded) + 1) + encoded

@@ -1,7 +1,7 @@
 """ConnectionQuota: how many connections an address may open per second (connection_creation_rate).
 
-One connection too many is not served: it is held for the pause that the rate asks for, no longer than a step of the
-window, and then closed. It does not count, so a client that comes again too soon does not make it worse for itself.
+A connection above the limit is not served. It is held open for the computed throttle time, at most one step of the
+window, and then closed. It is not counted, so a client that reconnects too early is not penalized further.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _QUOTA = "connection_creation_rate"
 
 
 def _plain(name: str | None) -> str | None:
-    """An address as sockets write it, however it was written in the quota."""
+    """Return an address as sockets write it, whichever notation the quota uses."""
     if name is None:
         return None
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
-        return name  # a host's name, which Kafka would look up; no address is like it
+        return name  # a host name, which Kafka would resolve; here it matches no address
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return str(mapped or address)
 
@@ -37,7 +37,7 @@ class ConnectionQuota:
         self._sweep_ms = 0
 
     def __len__(self) -> int:
-        """How many addresses are remembered."""
+        """Return the number of addresses with a rate."""
         return len(self._rates)
 
     def update(self, quotas: Quotas) -> None:
@@ -50,7 +50,7 @@ class ConnectionQuota:
         self.is_enabled = bool(limits)
 
     def record(self, host: str, now_ms: int) -> int:
-        """An address has connected; how long to hold it off, 0 if it is welcome."""
+        """Record a connection from an address. Return the throttle time, or 0 if the connection is within the limit."""
         limit = self._limits.get(host, self._limits.get(None))
         if limit is None:
             return 0

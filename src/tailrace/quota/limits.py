@@ -1,16 +1,17 @@
-"""QuotaLimits: which limit counts for a client, and with whom it shares it.
+"""QuotaLimits: which limit applies to a client, and which clients share it.
 
-The most specific wins, as in Kafka:
+The most specific limit wins, as in Kafka:
 
     1  user and client id            4  default user and client id            7  client id
     2  user and default client id    5  default user and default client id    8  default client id
     3  user                          6  default user
 
-A limit for a user and a client id is each pair's own; one for a user is shared by all client ids of that user, one for
-a client id by all users with it. A default is not shared by those it stands for: each has it for itself.
+A limit for a user and a client id belongs to that pair alone. A limit for a user is shared by all client ids of the
+user. A limit for a client id is shared by all users with that client id. A default limit is not shared: each user or
+client id to which it applies has the full limit.
 
-Kafka looks for the owner first and for its limit then, and where quotas of one kind only are set, that kind is the
-owner, limited or not. Who has an empty client id has no limit for client ids.
+Kafka determines the owner first and looks up its limit afterwards. If only quotas of one kind are set, that kind is the
+owner, also without a limit. A client with an empty client id has no client id limit.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 
-# ((kind, name), …) sorted by kind; None is the default. As `metadata/image/image.py` has them.
+# ((entity type, name), …) sorted by type, as in `metadata/image/image.py`. The name None is the default entity.
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
 Quotas: TypeAlias = Mapping[Entity, Mapping[str, float]]
-# Who shares a limit: a user, a client id, both. "" where it does not matter.
+# The owner of a limit: a user, a client id, or both. "" where that part does not matter.
 Owner: TypeAlias = tuple[str, str]
 
 
 class QuotaLimits:
     def __init__(self, quota: str) -> None:
-        """`quota` is its name, producer_byte_rate, say."""
+        """`quota` is the name of the limit, for example producer_byte_rate."""
         self.quota = quota
         self.is_enabled = False
         self._users: dict[str | None, float] = {}
@@ -39,7 +40,7 @@ class QuotaLimits:
         self._pairs: dict[tuple[str | None, str | None], float] = {}
 
     def update(self, quotas: Quotas) -> None:
-        """Take over everything that is set; what is not there any more is no limit any more."""
+        """Replace all limits. A limit that is not in `quotas` no longer applies."""
         self._users, self._clients, self._pairs = {}, {}, {}
         for entity, limits in quotas.items():
             limit = limits.get(self.quota)

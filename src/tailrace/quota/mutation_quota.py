@@ -1,9 +1,10 @@
-"""MutationQuotas: how many partitions a client may create and delete per second, all topics together.
+"""MutationQuotas: how many partitions a client may create and delete per second, over all topics.
 
-A client may begin while its bucket is not below zero, however much it asks for; what it asked for is then paid off.
+A client may start a request of any size while its token bucket is not below zero. The request may take the bucket below
+zero, and the bucket then refills.
 
-    strict      what begins below zero is refused with THROTTLING_QUOTA_EXCEEDED; the client is told when to come again
-    permissive  for clients that do not know this error: everything is carried out, and the connection pauses after
+    strict      a request that starts below zero is refused with THROTTLING_QUOTA_EXCEEDED and the time to wait
+    permissive  for clients that do not know this error: every request is carried out, then the connection is paused
 """
 
 from __future__ import annotations
@@ -16,21 +17,22 @@ from tailrace.quota.limits import Owner, QuotaLimits, Quotas
 from tailrace.quota.rate import TokenBucket, Windows
 from tailrace.quota.rate_quota import INT_MAX
 
-_FORGET_MS: Final = 3_600_000  # a debt is forgotten after this long without a request, as Kafka does
+_FORGET_MS: Final = 3_600_000  # a bucket is removed after this time without a request, as in Kafka
 
 
 class MutationQuota:
-    """What one request may change."""
+    """The quota for the changes of one request."""
 
     def __init__(self, bucket: TokenBucket | None, per_second: float, now_ms: int, *, strict: bool) -> None:
         self._bucket = bucket
         self._per_second = per_second
         self._now_ms = now_ms
         self._strict = strict
-        self.throttle_ms = 0  # how long its connection has to pause
+        self.throttle_ms = 0  # the time for which the connection is paused
 
     def charge(self, partitions: int) -> None:
-        """So many partitions are about to be created or deleted; THROTTLING_QUOTA_EXCEEDED if they must not be."""
+        """Charge partitions that are about to be created or deleted. Raise THROTTLING_QUOTA_EXCEEDED if the quota
+        forbids it."""
         bucket = self._bucket
         if bucket is None:
             return
@@ -40,7 +42,7 @@ class MutationQuota:
                 self._pause(bucket)
                 raise KafkaError(
                     ErrorCode.THROTTLING_QUOTA_EXCEEDED,
-                    f"controller_mutation_rate is exceeded: come again in {self.throttle_ms} ms",
+                    f"controller_mutation_rate is exceeded; retry in {self.throttle_ms} ms",
                 )
         bucket.take(partitions, self._per_second, self._now_ms)
         if not self._strict and bucket.tokens < 0:
@@ -58,14 +60,14 @@ class MutationQuotas:
         self._sweep_ms = 0
 
     def __len__(self) -> int:
-        """How many owners are remembered."""
+        """Return the number of owners with a bucket."""
         return len(self._buckets)
 
     def update(self, quotas: Quotas) -> None:
         self.limits.update(quotas)
 
     def of(self, user: str, client_id: str, now_ms: int, *, strict: bool) -> MutationQuota:
-        """What a request of this client may change."""
+        """Return the quota for one request of this client."""
         bucket, limit = None, None
         if self.limits.is_enabled:
             if now_ms >= self._sweep_ms:
@@ -73,13 +75,13 @@ class MutationQuotas:
             owner = self.limits.owner(user, client_id)
             limit = self.limits.limit(owner)
             if limit is None:
-                self._buckets.pop(owner, None)  # without a limit it fills at once
+                self._buckets.pop(owner, None)  # without a limit the bucket would be full at once
             else:
                 bucket = self._buckets.setdefault(owner, TokenBucket(self._windows))
         return MutationQuota(bucket, limit or 0.0, now_ms, strict=strict)
 
     def _sweep(self, now_ms: int) -> None:
-        """A bucket that had something and has been left alone for a whole window is full, as a new one is."""
+        """Remove buckets that were not used for a whole window and not in debt. They are full, like a new bucket."""
         self._sweep_ms = now_ms + self._windows.span_ms
         silent_ms = now_ms - self._windows.span_ms
         for owner, bucket in list(self._buckets.items()):

@@ -1,16 +1,17 @@
-"""Rate and TokenBucket: the two measures that quotas are compared with, as Kafka's metrics compute them.
+"""Rate and TokenBucket: the two measurements that quotas are compared with, computed as Kafka's metrics do.
 
-A Rate is a sum over a window that slides in steps. Values go into the current sample; one that is as old as a step is
-followed by the next, and there is one sample more than steps, since the oldest may overlap the window's edge.
+A Rate is a sum over a window that slides in steps. Values are added to the current sample. When the current sample is
+as old as a step, the next sample begins. There is one sample more than steps, because the oldest may overlap the
+window's edge.
 
     quota.window.num = 3, quota.window.size.seconds = 1:
 
         │ sample │ sample │ sample │ current ··│  now        rate = sum / (now - start of the oldest sample),
         └ overlaps the edge                    ┘                    which counts as (3 - 1) steps at least
 
-So a client that begins may use at once what it may use in (num - 1) steps.
+A new client may therefore use the quota of (num - 1) steps at once.
 
-A TokenBucket fills at the quota's rate and holds num steps' worth. It may go below zero by whatever was asked last.
+A TokenBucket fills at the quota's rate and holds the tokens of num steps. The last request may take it below zero.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import NamedTuple
 
 
 class Windows(NamedTuple):
-    """How a rate is averaged: over so many steps of that length."""
+    """The window over which a rate is averaged: a number of steps and their length."""
 
     samples: int = 11
     size_ms: int = 1_000
@@ -43,7 +44,7 @@ class _Sample:
 
 class Observed(NamedTuple):
     per_second: float
-    window_ms: int  # over which that is
+    window_ms: int  # the length of the window of this rate
 
 
 class Rate:
@@ -53,10 +54,10 @@ class Rate:
         self._windows = windows
         self._samples = [_Sample(now_ms, now_ms)]
         self._current = 0
-        self.last_ms = now_ms  # when something was last recorded
+        self.last_ms = now_ms  # the time of the last recorded value
 
     def record(self, value: float, now_ms: int) -> None:
-        """Count a value; a negative one takes back what was counted."""
+        """Add a value. A negative value reverses an earlier one."""
         self.last_ms = now_ms
         sample = self._samples[self._current]
         if now_ms - sample.start_ms >= self._windows.size_ms:
@@ -65,7 +66,7 @@ class Rate:
         sample.last_ms = now_ms
 
     def observe(self, now_ms: int) -> Observed:
-        """The rate as of now. Samples without an event within the window count no more."""
+        """Return the current rate. Samples whose last value is older than the window are not counted."""
         samples, size_ms = self._windows
         expired_ms = now_ms - samples * size_ms
         total, oldest_ms = 0.0, now_ms
@@ -91,7 +92,8 @@ class Rate:
 
 
 class SimpleRate(Rate):
-    """A Rate over the time that has passed since its oldest sample began, one step at least: nothing comes for free."""
+    """A Rate over the time since the start of its oldest sample, at least one step. A new client gets no
+    initial burst."""
 
     __slots__ = ()
 
@@ -104,11 +106,11 @@ class TokenBucket:
 
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
-        self.tokens = 0.0  # as of `last_ms`
-        self.last_ms = 0  # so that the first look finds it full
+        self.tokens = 0.0  # at `last_ms`
+        self.last_ms = 0  # the first call of `fill` finds the bucket full
 
     def fill(self, per_second: float, now_ms: int) -> None:
-        """Add what has come in since the last time."""
+        """Add the tokens of the time since the last call."""
         full = self._windows.samples * (self._windows.size_ms / 1_000) * per_second
         self.tokens = min(full, self.tokens + per_second * ((now_ms - self.last_ms) / 1_000))
         self.last_ms = now_ms

@@ -1,11 +1,10 @@
 """RateQuota: bytes per second, or percent of a thread's time, per owner of a limit.
 
-`record` counts what a client has used and says how long it has to pause to come back to its limit:
+`record` adds the usage of a client and returns the throttle time that brings it back to its limit:
 
     (observed - limit) / limit × the window over which it was observed
 
-What an owner has used is kept while it matters, which is one window long: an owner that has been silent for that long
-is forgotten, so memory is bounded by the clients of the last seconds.
+The usage of an owner is removed after one window without requests, so memory is bounded by the recently active clients.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ INT_MAX: Final = 2**31 - 1
 
 
 def throttle_ms(observed: Observed, limit: float, longest_ms: int = INT_MAX) -> int:
-    """How long to pause until the rate is within the limit, if nothing more comes; 0 if it is."""
+    """Return the throttle time after which the rate is within the limit without further usage; 0 if it is already."""
     if observed.per_second <= limit:
         return 0
     pause_ms = (observed.per_second - limit) / limit * observed.window_ms
     return min(math.floor(pause_ms + 0.5) if pause_ms < longest_ms else longest_ms, longest_ms)
 
 
-class Used(NamedTuple):
+class OwnerUsage(NamedTuple):
     owner: Owner
     per_second: float
-    pause_ms: float  # on average, of the pauses within the window
+    pause_ms: float  # the average of the pauses within the window
 
 
 class RateQuota:
@@ -41,20 +40,20 @@ class RateQuota:
         self._windows = windows
         self._longest_ms = longest_ms
         self._rates: dict[Owner, Rate] = {}
-        self._pauses: dict[Owner, tuple[Rate, Rate]] = {}  # milliseconds and how many, of those who had to
+        self._pauses: dict[Owner, tuple[Rate, Rate]] = {}  # sums of milliseconds and of pauses, per throttled owner
         self._sweep_ms = 0
 
     def __len__(self) -> int:
-        """How many owners are remembered."""
+        """Return the number of owners with a rate."""
         return len(self._rates)
 
     def update(self, quotas: Quotas) -> None:
-        """Other limits from now on. What was used until now counts against them."""
+        """Replace the limits. Earlier usage counts against the new limits."""
         self.limits.update(quotas)
         self.is_enabled = self.limits.is_enabled
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
-        """A client has used so much; how long it has to pause."""
+        """Record the usage of a client and return its throttle time."""
         owner = self.limits.owner(user, client_id)
         rate = self._rate(owner, now_ms)
         rate.record(value, now_ms)
@@ -74,23 +73,23 @@ class RateQuota:
         noted[1].record(1, now_ms)
 
     def take_back(self, user: str, client_id: str, value: float, now_ms: int) -> None:
-        """What was recorded was not used after all."""
+        """Reverse a recorded usage that did not happen."""
         self._rate(self.limits.owner(user, client_id), now_ms).record(-value, now_ms)
 
-    def most_at_once(self, user: str, client_id: str) -> int:
-        """More than this is throttled even if nothing was used before."""
+    def largest_unthrottled(self, user: str, client_id: str) -> int:
+        """Return the largest amount that is not throttled if nothing was used before."""
         limit = self.limits.limit(self.limits.owner(user, client_id))
         if limit is None:
             return INT_MAX
         return int(min(limit * (self._windows.samples - 1) * (self._windows.size_ms / 1_000), INT_MAX))
 
-    def used(self, now_ms: int) -> Iterator[Used]:
-        """What the owners use who are remembered, for those who watch."""
+    def used(self, now_ms: int) -> Iterator[OwnerUsage]:
+        """Yield the usage of each owner, for metrics."""
         for owner, rate in self._rates.items():
             paused_ms, pauses = 0.0, 0.0
             if owner in self._pauses:
                 paused_ms, pauses = (one.observe(now_ms).per_second for one in self._pauses[owner])
-            yield Used(owner, rate.observe(now_ms).per_second, paused_ms / pauses if pauses else 0.0)
+            yield OwnerUsage(owner, rate.observe(now_ms).per_second, paused_ms / pauses if pauses else 0.0)
 
     def _rate(self, owner: Owner, now_ms: int) -> Rate:
         if now_ms >= self._sweep_ms:
@@ -101,7 +100,7 @@ class RateQuota:
         return rate
 
     def _sweep(self, now_ms: int) -> None:
-        """A rate in which nothing happened for a whole window is like a new one."""
+        """Remove rates without a value for a whole window. They are equal to a new rate."""
         self._sweep_ms = now_ms + self._windows.span_ms
         silent_ms = now_ms - self._windows.span_ms
         for owner in [owner for owner, rate in self._rates.items() if rate.last_ms <= silent_ms]:

@@ -1,7 +1,7 @@
-"""ReplicationQuota: how many bytes a second copies of partitions may take of this broker, as Kafka measures it.
+"""ReplicationQuota: how many bytes per second this broker may use for replication, measured as in Kafka.
 
-One rate for all of them together. It is exceeded while the rate of the last windows is above the limit; nothing is
-held back by a calculated pause, whoever copies asks again.
+All throttled partitions share one rate. While the rate of the last windows is above the limit, the quota is exceeded.
+There is no computed pause: the replica fetcher asks again.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from tailrace.quota.rate import SimpleRate, Windows
 
 class ReplicationQuota:
     def __init__(self, windows: Windows, limit: Callable[[], int]) -> None:
-        """`limit`: bytes per second, as it is set now."""
+        """`limit` returns the current limit in bytes per second."""
         self._windows = windows
-        self._rate: SimpleRate | None = None  # from when it was first asked for
+        self._rate: SimpleRate | None = None  # None until its first use
         self._limit = limit
 
     def record(self, size: int, now_ms: int) -> None:

@@ -11,9 +11,10 @@ Batches and records
     control_records.py  control batches: transaction markers and the records of a quorum
     legacy.py           messages of formats 0 and 1
     conversion.py       conversion between the formats
-    resend.py           a batch of one log as a producer sends it to another
-    raw_batches.py      RawBatches: whole batches out of chunks
+    resend.py           copies a batch of one log as a producer would send it to another
+    raw_batches.py      RawBatches: whole batches from chunks of a log or a Fetch response
     kernels.py          the loops over records, compiled
+    header_kernels.py   the walk over batch headers, compiled
     utf8.py             UTF-8 as Java reads it
 
 Sub-packages

@@ -1,4 +1,4 @@
-"""RecordBatch: a view over one v2 batch's bytes. No object is made per record unless asked for.
+"""RecordBatch: a view over one v2 batch's bytes. Records are decoded only on request.
 
 The header is 61 bytes and never compressed:
 
@@ -11,8 +11,8 @@ The header is 61 bytes and never compressed:
     21        2     attributes              53        4     base sequence
                                             57        4     record count
 
-The batch length counts what follows it. The CRC covers everything from the attributes to the end, so the base offset
-and the leader epoch, which only the broker knows, are set in place without touching it.
+The batch length counts the bytes after it. The CRC covers everything from the attributes to the end, so the base offset
+and the leader epoch, which only the broker knows, are set in place without a new CRC.
 
 Attributes: bits 0-2 codec, bit 3 timestamp type (1 = log append time), bit 4 transactional, bit 5 control batch,
 bit 6 the base timestamp is a delete horizon.
@@ -31,13 +31,13 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 HEADER = Struct(">qiibIhiqqqhii")
 HEADER_SIZE = 61
-LOG_OVERHEAD = 12  # base offset and length: what every format version starts with
+LOG_OVERHEAD = 12  # base offset and length, with which every format starts
 LENGTH_POSITION = 8
 LEADER_EPOCH_POSITION = 12
 MAGIC_POSITION = 16
 CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21
-CODEC_POSITION = 22  # the attributes' low byte
+CODEC_POSITION = 22  # the low byte of the attributes
 LAST_OFFSET_DELTA_POSITION = 23
 MAX_TIMESTAMP_POSITION = 35
 PRODUCER_ID_POSITION = 43
@@ -69,7 +69,7 @@ class Codec(IntEnum):
 
 
 class CorruptBatch(Exception):
-    """Bytes that are not a valid record batch; says what is wrong and, where known, in which file and where."""
+    """Bytes that are not a valid record batch. The text gives the reason and, if known, the file and the position."""
 
     def __init__(self, reason: str, *, path: str | None = None, position: int | None = None) -> None:
         super().__init__(reason)
@@ -78,7 +78,7 @@ class CorruptBatch(Exception):
         self.position = position
 
     def at(self, path: str, position: int) -> CorruptBatch:
-        """The same complaint, located."""
+        """Return the same error with a file and a position."""
         return CorruptBatch(self.reason, path=path, position=position)
 
     def __str__(self) -> str:
@@ -176,24 +176,25 @@ class RecordBatch:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the tombstones of this batch may go; kept in the base timestamp once the cleaner has set it."""
+        """Return when the tombstones of this batch may be removed. The cleaner stores this time in the base
+        timestamp."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last record; sequences wrap to zero after 2^31 - 1."""
+        """Return the sequence number of the last record. Sequences wrap to zero after 2^31 - 1."""
         return -1 if self.base_sequence == -1 else increment_sequence(self.base_sequence, self.last_offset_delta)
 
     @property
     def payload(self) -> memoryview:
-        """The records' bytes, still compressed."""
+        """The bytes of the records, compressed if the batch is."""
         return self.view[HEADER_SIZE:]
 
     def computed_crc(self) -> int:
         return int(crc32c(self.view[ATTRIBUTES_POSITION:]))
 
     def check(self) -> None:
-        """Raise CorruptBatch unless the size is possible and the checksum holds."""
+        """Raise CorruptBatch if the size is impossible or the checksum does not match."""
         if self.size < HEADER_SIZE:
             raise CorruptBatch(f"batch of {self.size} bytes is smaller than its header of {HEADER_SIZE}")
         actual = self.computed_crc()
@@ -201,15 +202,15 @@ class RecordBatch:
             raise CorruptBatch(f"checksum does not match: stored crc={self.crc:#010x}, computed crc={actual:#010x}")
 
     def set_offset_and_epoch(self, base_offset: int, leader_epoch: int) -> None:
-        """Place the batch in the log; the checksum does not cover either field."""
+        """Set the batch's place in the log. The checksum covers neither field."""
         PLACE.pack_into(self.view, 0, base_offset, self.size - LOG_OVERHEAD, leader_epoch)
         self.base_offset = base_offset
         self.leader_epoch = leader_epoch
 
     def set_max_timestamp(self, max_timestamp: int, *, log_append_time: bool) -> None:
-        """Set timestamp type and largest timestamp; the checksum is computed again only if something changed.
+        """Set timestamp type and largest timestamp. The checksum is computed again only if one of them changed.
 
-        When it does, attribute bits without a meaning are cleared, as Kafka clears them.
+        In that case undefined attribute bits are cleared, as in Kafka.
         """
         if self.max_timestamp == max_timestamp and self.is_log_append_time == log_append_time:
             return
@@ -228,20 +229,21 @@ class RecordBatch:
 
 
 def increment_sequence(sequence: int, by: int) -> int:
-    """Sequence numbers count up to 2^31 - 1 and then start again at zero."""
+    """Return a sequence number plus `by`. Sequence numbers wrap to zero after 2^31 - 1."""
     return (sequence + by) & 0x7FFFFFFF
 
 
 def split_batches(data: Buffer) -> Iterator[RecordBatch]:
-    """The v2 batches that lie end to end in `data`; bytes that do not make a whole batch raise CorruptBatch."""
+    """Yield the v2 batches that follow each other in `data`. Raise CorruptBatch for bytes that are not a
+    whole batch."""
     view = memoryview(data)
     position, end = 0, len(view)
     while position < end:
         if end - position < HEADER_SIZE:
-            raise CorruptBatch(f"{end - position} bytes left over where a batch header of {HEADER_SIZE} should start")
+            raise CorruptBatch(f"{end - position} bytes follow the last batch; a header has {HEADER_SIZE}")
         length = _INT32.unpack_from(view, position + LENGTH_POSITION)[0]
         size = length + LOG_OVERHEAD
         if size < HEADER_SIZE or position + size > end:
-            raise CorruptBatch(f"batch claims {size} bytes, {end - position} are there")
+            raise CorruptBatch(f"batch length gives {size} bytes, but only {end - position} follow")
         yield RecordBatch(view[position : position + size])
         position += size

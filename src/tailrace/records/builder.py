@@ -1,9 +1,9 @@
-"""BatchBuilder: a new v2 batch from records, with the bytes that Kafka's own builder gives.
+"""BatchBuilder: builds a v2 batch from records, with the bytes that Kafka's own builder writes.
 
-The first record's timestamp becomes the base timestamp, unless the batch carries a delete horizon, which then takes
-that place. Offsets default to one after another but may leave gaps, as compaction does; deltas count from the base
-offset, which need not be the first record's. A log-append-time batch keeps the records' own timestamps in their deltas
-and has the append time only in the header.
+The base timestamp is the first record's timestamp, or the delete horizon if the batch has one. Offsets are consecutive
+by default, but may have gaps, as compaction leaves them. Offset deltas count from the base offset, which may be lower
+than the first record's offset. In a log-append-time batch the deltas keep the records' own timestamps, and only the
+header has the append time.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class BatchBuilder:
-    """Collects records and makes one batch of them.
+    """Collects records and builds one batch of them.
 
-    Raises ValueError for what Kafka's builder refuses: offsets that do not increase, negative timestamps other than -1,
-    a transactional batch without a producer id, a producer id without epoch or (unless a control batch) sequence.
+    Raises ValueError where Kafka's builder does: for offsets that do not increase, negative timestamps other than -1, a
+    transactional batch without a producer id, and a producer id without an epoch or (except in control batches) a
+    sequence.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class BatchBuilder:
 
     @property
     def uncompressed_size(self) -> int:
-        """Header and records, before compression."""
+        """Return the size of header and records before compression."""
         return HEADER_SIZE + len(self._payload)
 
     def append(
@@ -127,7 +128,7 @@ class BatchBuilder:
             self.offset_of_max_timestamp = offset
 
     def append_record(self, record: Record) -> None:
-        """A record as it is, at its own offset."""
+        """Append a record at its own offset."""
         self.append(record.timestamp, record.key, record.value, record.headers, offset=record.offset)
 
     def extend(self, records: Iterable[Record]) -> None:
@@ -135,13 +136,14 @@ class BatchBuilder:
             self.append_record(record)
 
     def append_encoded(self, payload: bytes, count: int, base_timestamp: int, max_timestamp: int, last: int) -> None:
-        """Records already encoded relative to this batch's base offset and to base_timestamp; `last` is an offset."""
+        """Append records that are already encoded relative to this batch's base offset and to base_timestamp. `last` is
+        the offset of the last one."""
         if self.last_offset is not None and last <= self.last_offset:
             raise ValueError(f"offset {last} does not follow {self.last_offset}")
         if self.record_count and base_timestamp != self.base_timestamp:
-            raise ValueError(f"encoded records must count from the batch's base timestamp {self.base_timestamp}")
+            raise ValueError(f"encoded records must be relative to the batch's base timestamp {self.base_timestamp}")
         if self.delete_horizon_ms is not None and base_timestamp != self.delete_horizon_ms:
-            raise ValueError("encoded records of a batch with a delete horizon must count from it")
+            raise ValueError("encoded records of a batch with a delete horizon must be relative to it")
         if not 0 <= last - self.base_offset <= INT_MAX:
             raise ValueError(f"offset {last} does not fit a batch from {self.base_offset}")
         self._payload += payload
@@ -151,7 +153,7 @@ class BatchBuilder:
         self.last_offset = last
 
     def build(self, *, last_offset: int | None = None) -> bytes:
-        """The batch; no bytes at all without records. `last_offset` reaches past the last record (compaction)."""
+        """Return the batch, or no bytes without records. `last_offset` may be beyond the last record (compaction)."""
         if self.record_count == 0:
             return b""
         assert self.last_offset is not None
@@ -210,7 +212,7 @@ def assemble_batch(
     leader_epoch: int,
     record_count: int,
 ) -> bytes:
-    """Header, checksum and (already compressed) records put together."""
+    """Assemble header, checksum and (already compressed) records."""
     if base_timestamp < 0 and base_timestamp != NO_TIMESTAMP:
         raise ValueError(f"base timestamp {base_timestamp} is negative")
     batch = bytearray(HEADER_SIZE)
@@ -249,7 +251,7 @@ def empty_batch(
     control: bool,
     leader_epoch: int,
 ) -> bytes:
-    """A header without records: what compaction keeps of a batch to remember its producer's last sequence."""
+    """Return a header without records. Compaction keeps it to preserve the producer's last sequence."""
     return assemble_batch(
         b"",
         base_offset=base_offset,

@@ -3,15 +3,15 @@
 A control record's key is two int16: version (0) and type. The value depends on the type:
 
     0 ABORT, 1 COMMIT     end of a transaction: int16 version (0), int32 coordinator epoch
-    2 LEADER_CHANGE       the first record of an epoch in the metadata log: leader, voters, those who voted for it
-    3 SNAPSHOT_HEADER     first record of a snapshot: append time of the last record it contains
+    2 LEADER_CHANGE       the first record of an epoch in the metadata log: leader, voters, voters that voted for it
+    3 SNAPSHOT_HEADER     first record of a snapshot: append time of the last record that it contains
     4 SNAPSHOT_FOOTER     last record of a snapshot
     5 KRAFT_VERSION       the feature level of the quorum
-    6 KRAFT_VOTERS        the voters and where they listen
+    6 KRAFT_VOTERS        the voters and their endpoints
 
 Values 2 to 6 start with their own version (int16, always 0) and are in Kafka's flexible encoding: lengths are unsigned
 varints, one more than the length, and every structure ends with a count of tagged fields. Any other type is UNKNOWN and
-is skipped, not refused.
+is skipped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ControlType(IntEnum):
 
 
 class EndTransactionMarker(NamedTuple):
-    """The end of a transaction, and the epoch of the coordinator that decided it."""
+    """The end of a transaction, and the epoch of the coordinator that decided on it."""
 
     type: ControlType
     coordinator_epoch: int
@@ -104,9 +104,9 @@ def control_key(kind: ControlType) -> bytes:
 
 
 def control_type(key: bytes | None) -> ControlType:
-    """The type that a control record's key says."""
+    """Return the type in a control record's key."""
     if key is None or len(key) < _KEY.size:
-        raise CorruptBatch(f"control record key of {0 if key is None else len(key)} bytes, at least 4 needed")
+        raise CorruptBatch(f"control record key of {0 if key is None else len(key)} bytes, but 4 are needed")
     version, code = _KEY.unpack_from(key)
     if version < 0:
         raise CorruptBatch(f"control record key version {version} is negative")
@@ -114,10 +114,10 @@ def control_type(key: bytes | None) -> ControlType:
 
 
 def parse_marker(record: Record) -> EndTransactionMarker:
-    """The commit or abort marker in a control record."""
+    """Decode the commit or abort marker in a control record."""
     kind = control_type(record.key)
     if kind not in (ControlType.ABORT, ControlType.COMMIT):
-        raise CorruptBatch(f"control record of type {kind.name} is no end of a transaction")
+        raise CorruptBatch(f"control record of type {kind.name} is not an end-transaction marker")
     if record.value is None or len(record.value) < _MARKER.size:
         raise CorruptBatch(f"end-transaction marker needs {_MARKER.size} bytes of value")
     version, coordinator_epoch = _MARKER.unpack_from(record.value)
@@ -127,7 +127,7 @@ def parse_marker(record: Record) -> EndTransactionMarker:
 
 
 def end_marker(batch: RecordBatch) -> EndTransactionMarker | None:
-    """The marker of a transactional control batch; None for control batches that end no transaction."""
+    """Return the marker of a transactional control batch, or None for other control batches."""
     record = next(iter_records(batch), None)
     if record is None or control_type(record.key) not in (ControlType.ABORT, ControlType.COMMIT):
         return None
@@ -135,7 +135,7 @@ def end_marker(batch: RecordBatch) -> EndTransactionMarker | None:
 
 
 def parse_control(record: Record) -> ControlValue | None:
-    """Decode a control record. Return None for a type of a later version."""
+    """Decode a control record. Return None for a type that a later version defines."""
     kind = control_type(record.key)
     if kind in (ControlType.ABORT, ControlType.COMMIT):
         return parse_marker(record)
@@ -155,7 +155,7 @@ def parse_control(record: Record) -> ControlValue | None:
 
 
 def control_value(value: ControlValue) -> bytes:
-    """The bytes of a control record's value."""
+    """Encode a control record's value."""
     out = bytearray()
     if isinstance(value, EndTransactionMarker):
         return _MARKER.pack(0, value.coordinator_epoch)
@@ -187,7 +187,7 @@ def build_end_marker(
     base_offset: int = 0,
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytes:
-    """The batch that ends a producer's transaction in a partition."""
+    """Build the batch that ends a producer's transaction in a partition."""
     builder = BatchBuilder(
         base_offset=base_offset,
         producer_id=producer_id,
@@ -203,7 +203,7 @@ def build_end_marker(
 def build_control_batch(
     value: ControlValue, *, timestamp: int, base_offset: int = 0, leader_epoch: int = NO_LEADER_EPOCH
 ) -> bytes:
-    """A batch with one quorum record, as the metadata log and its snapshots contain them."""
+    """Build a batch with one quorum record, as in the metadata log and its snapshots."""
     builder = BatchBuilder(
         base_offset=base_offset,
         codec=Codec.NONE,
@@ -225,7 +225,7 @@ _TYPES: dict[type[ControlValue], ControlType] = {
 
 
 class _Reader:
-    """Walks the flexible encoding."""
+    """Reads Kafka's flexible encoding."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -248,7 +248,7 @@ class _Reader:
             value |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
                 return value
-        raise CorruptBatch(f"control record value has an endless varint at {self.position}")
+        raise CorruptBatch(f"control record value has a varint without an end at {self.position}")
 
     def count(self) -> int:
         return self.unsigned() - 1

@@ -1,10 +1,10 @@
-"""Conversion between formats: down for clients that cannot read v2, up for what old clients and logs hold.
+"""Conversion between formats: down for clients that cannot read v2, up for messages of old clients and logs.
 
-Down: control batches are left out, since old clients would take them for data; headers are dropped; a compressed batch
-becomes one wrapper, an uncompressed one message per record, from `first_offset` on, because old clients that ask for
-the middle of a batch expect to start there. zstd did not exist for them and is refused.
+Down: control batches are left out, because old clients would take them for data. Headers are dropped. A compressed
+batch becomes one wrapper, an uncompressed batch becomes one message per record. Messages start at `first_offset`,
+because old clients that fetch from the middle of a batch expect that. Old clients do not know zstd, so it is refused.
 
-Up: all records of a produce request become one v2 batch, as the broker does when it takes old messages.
+Up: all old messages of a produce request become one v2 batch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LAST_OFFSET_DELTA_END = 27
 
 
 class HeaderCutShort(CorruptBatch):
-    """A v2 batch whose length leaves out its own last offset."""
+    """A v2 batch that is too short to contain its own last offset."""
 
 
 class Converted(NamedTuple):
@@ -41,7 +41,7 @@ class Converted(NamedTuple):
 
 
 def split_any(data: Buffer) -> Iterator[RecordBatch | Message]:
-    """Batches and messages of any format that lie end to end; a last one that is cut short is left out."""
+    """Yield consecutive batches and messages of any format. An incomplete last one is left out."""
     view = memoryview(data)
     position = 0
     while len(view) - position > MAGIC_POSITION:
@@ -63,9 +63,10 @@ def split_any(data: Buffer) -> Iterator[RecordBatch | Message]:
 
 
 def down_convert(data: Buffer, to_magic: int, first_offset: int = 0) -> Converted:
-    """Batches of any format as messages of format `to_magic` (0 or 1), as an old client's fetch is answered."""
+    """Convert batches of any format to messages of format `to_magic` (0 or 1), for the response to an old client's
+    fetch."""
     if to_magic not in MIN_SIZE:
-        raise ValueError(f"nothing to convert down to with magic {to_magic}")
+        raise ValueError(f"magic {to_magic} is not an old format; it is 0 or 1")
     out = bytearray()
     converted = 0
     for batch in split_any(data):
@@ -112,7 +113,7 @@ def up_convert(
     log_append_time_ms: int = NO_TIMESTAMP,
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> Converted:
-    """Records of old messages as one v2 batch whose offsets follow each other from base_offset."""
+    """Convert records of old messages to one v2 batch whose offsets are consecutive from base_offset."""
     builder = BatchBuilder(
         base_offset=base_offset,
         codec=codec,

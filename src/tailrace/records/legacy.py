@@ -1,14 +1,14 @@
-"""Messages of formats 0 and 1: what logs held before record batches, and what old clients still send.
+"""Messages of formats 0 and 1, from logs that are older than record batches and from old clients.
 
     position  size  field                       position  size  field
     0         8     offset                      17        1     attributes: bits 0-2 codec, bit 3 timestamp type (v1)
-    8         4     size of what follows        18        8     timestamp (v1 only)
-    12        4     CRC-32 of what follows      18 or 26  4     key length (-1 = none), key
+    8         4     size of the rest            18        8     timestamp (v1 only)
+    12        4     CRC-32 of the rest          18 or 26  4     key length (-1 = none), key
     16        1     magic (0 or 1)              …         4     value length (-1 = none), value
 
-A compressed set is one message, the wrapper: its value is the compressed messages, its offset that of the last one
-inside. Inside a v1 wrapper offsets are relative (0, 1, 2 …, with gaps where compaction removed some); inside a v0
-wrapper they are absolute. A wrapper with log-append time gives its timestamp to everything inside.
+A compressed set is one message, the wrapper. Its value is the compressed messages, and its offset is that of the last
+one inside. Inside a v1 wrapper offsets are relative (0, 1, 2 …, with gaps where compaction removed some). Inside a v0
+wrapper they are absolute. If a wrapper has log-append time, its timestamp applies to every message inside.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Message:
         if self.magic not in MIN_SIZE:
             raise CorruptBatch(f"magic {self.magic} is not that of a message")
         if self.size < MIN_SIZE[self.magic] or self.size > len(view):
-            raise CorruptBatch(f"message of magic {self.magic} claims {self.size} bytes, {len(view)} are there")
+            raise CorruptBatch(f"message of magic {self.magic} has length {self.size}, but {len(view)} bytes follow")
         self.view = view[: self.size]
         self.attributes = view[_ATTRIBUTES_POSITION]
         self.timestamp = NO_TIMESTAMP if self.magic == 0 else _INT64.unpack_from(view, _TIMESTAMP_POSITION)[0]
@@ -98,14 +98,14 @@ class Message:
         return bytes(self.view[position : position + length]), position + length
 
     def check(self) -> None:
-        """Raise CorruptBatch unless the checksum holds."""
+        """Raise CorruptBatch if the checksum does not match."""
         stored = _UINT32.unpack_from(self.view, _CRC_POSITION)[0]
         actual = zlib.crc32(self.view[MAGIC_POSITION:])
         if stored != actual:
             raise CorruptBatch(f"checksum does not match: stored crc={stored:#010x}, computed crc={actual:#010x}")
 
     def records(self, max_size: int | None = None) -> list[Record]:
-        """The message as a record; of a wrapper the records inside."""
+        """Return the message as a record, or the records inside a wrapper."""
         if not self.is_compressed:
             return [self.record(self.offset, self.timestamp, self.timestamp_type)]
         return [inner.record(offset, time, kind) for inner, offset, time, kind in self.inner(max_size)]
@@ -113,9 +113,10 @@ class Message:
     def inner(
         self, max_size: int | None = None, max_count: int | None = None
     ) -> list[tuple[Message, int, int, TimestampType]]:
-        """The messages inside a wrapper, with the offset, timestamp and timestamp type that it gives them.
+        """Return the messages inside a wrapper, with the offset, timestamp and timestamp type that the wrapper gives
+        them.
 
-        DecompressedTooLarge if they are more than `max_count`, or have more than `max_size` bytes.
+        Raises DecompressedTooLarge if there are more than `max_count`, or if they have more than `max_size` bytes.
         """
         if self.codec == Codec.ZSTD:
             raise CorruptBatch(f"a wrapper of magic {self.magic} cannot be compressed with zstd")
@@ -129,11 +130,11 @@ class Message:
         if not messages:
             raise CorruptBatch(f"wrapper at offset {self.offset} has no messages inside")
         shift = 0
-        if self.magic == 1 and self.offset != 0:  # some producers send zero, and then the inner offsets count
+        if self.magic == 1 and self.offset != 0:  # if a producer sends zero, the inner offsets are used
             shift = self.offset - messages[-1].offset
             if shift < 0:
                 raise CorruptBatch(
-                    f"wrapper has offset {self.offset}, less than the {messages[-1].offset} of the last inside"
+                    f"wrapper has offset {self.offset}, but the last message inside has {messages[-1].offset}"
                 )
         result = []
         for message in messages:
@@ -148,19 +149,19 @@ class Message:
         return result
 
     def record(self, offset: int, timestamp: int, timestamp_type: TimestampType) -> Record:
-        """Return the message as a record with another place and time."""
+        """Return the message as a record with another offset and time."""
         key, position = self._field(_KEY_POSITION[self.magic])
         return Record(offset, timestamp, timestamp_type, key, self._field(position)[0])
 
 
 def _inner_messages(data: bytes) -> Iterator[Message]:
-    """The messages of a decompressed set; one that is cut short at the end was never there."""
+    """Yield the messages of a decompressed set. An incomplete last one is ignored."""
     view = memoryview(data)
     position = 0
     while len(view) - position >= LOG_OVERHEAD:
         length = PREFIX.unpack_from(view, position)[1]
         if length < MIN_SIZE[0] - LOG_OVERHEAD:
-            raise CorruptBatch(f"message inside a wrapper claims {length} bytes, less than an empty one has")
+            raise CorruptBatch(f"message inside a wrapper has a length of {length} bytes, less than an empty message")
         stop = position + LOG_OVERHEAD + length
         if stop > len(view):
             return
@@ -169,24 +170,24 @@ def _inner_messages(data: bytes) -> Iterator[Message]:
 
 
 def check_message(view: memoryview) -> None:
-    """Raise CorruptBatch unless the message (or wrapper) in `view` is whole and its checksum holds."""
+    """Raise CorruptBatch unless the message (or wrapper) in `view` is complete and its checksum matches."""
     Message(view).check()
 
 
 def split_messages(data: Buffer) -> Iterator[Message]:
-    """The messages and wrappers that lie end to end in `data`."""
+    """Yield the consecutive messages and wrappers in `data`."""
     view = memoryview(data)
     position = 0
     while position < len(view):
         if len(view) - position < MIN_SIZE[0]:
-            raise CorruptBatch(f"{len(view) - position} bytes left over where a message should start")
+            raise CorruptBatch(f"{len(view) - position} bytes follow the last message, less than a message has")
         message = Message(view[position:])
         yield message
         position += message.size
 
 
 def iter_messages(data: Buffer) -> Iterator[Record]:
-    """The records of the messages in `data`, those inside wrappers included."""
+    """Yield the records of the messages in `data`, including those inside wrappers."""
     for message in split_messages(data):
         yield from message.records()
 
@@ -201,9 +202,9 @@ def encode_message(
     codec: Codec = Codec.NONE,
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
 ) -> bytes:
-    """One message. With a codec it is a wrapper, and `value` is the compressed set."""
+    """Encode one message. With a codec it is a wrapper, and `value` is the compressed set."""
     if magic not in MIN_SIZE:
-        raise ValueError(f"no message has magic {magic}")
+        raise ValueError(f"magic {magic} is not that of a message; it is 0 or 1")
     if timestamp < 0 and timestamp != NO_TIMESTAMP:
         raise ValueError(f"timestamp {timestamp} is negative")
     log_append_time = magic == 1 and timestamp_type == TimestampType.LOG_APPEND_TIME
@@ -225,7 +226,7 @@ def build_messages(
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
     log_append_time_ms: int = NO_TIMESTAMP,
 ) -> bytes:
-    """Records as messages at their own offsets; with a codec as one wrapper around them."""
+    """Encode records as messages at their own offsets, or with a codec as one wrapper around them."""
     if codec == Codec.ZSTD:
         raise ValueError(f"messages of magic {magic} cannot be compressed with zstd")
     log_append_time = timestamp_type == TimestampType.LOG_APPEND_TIME

@@ -1,14 +1,14 @@
-"""RawBatches: whole batches out of chunks of a log or of Fetch answers, for those who pass them on or count them.
+"""RawBatches: collects whole batches from chunks of a log or of Fetch responses, without decoding records.
 
-It is fed as `RecordColumns` is: `BatchTaker` says what the two have in common. Batches that a consumer may not see
-(control batches, aborted transactions) are left out unless they are asked for; nothing is decoded.
+Chunks are passed to it as to `RecordColumns`: `BatchTaker` is the interface of both. Batches that a consumer may not
+see (control batches, aborted transactions) are left out unless they are requested.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from tailrace.records import kernels
+from tailrace.records import header_kernels
 from tailrace.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, Buffer, CorruptBatch, RecordBatch
 from tailrace.records.columnar.columns import AbortedRanges
 from tailrace.records.legacy import Message
@@ -17,9 +17,7 @@ _LAST = 2**63 - 1
 
 
 class BatchTaker(Protocol):
-    """Something that is fed with batches in the order of their offsets."""
-
-    aborted: AbortedRanges
+    """A collector that receives batches in the order of their offsets."""
 
     @property
     def next_offset(self) -> int:
@@ -34,14 +32,17 @@ class BatchTaker(Protocol):
         """True if enough batches are collected."""
 
     def skip_to(self, offset: int) -> None:
-        """Leave out what comes before an offset, from now on."""
+        """Leave out records before an offset from now on."""
+
+    def leave_out(self, aborted: AbortedRanges) -> None:
+        """Leave out the records of these aborted transactions from now on."""
 
     def put_batches(self, source: Buffer, start: int, end: int) -> int:
-        """Take the whole batches between two positions; the position after the last one that was taken."""
+        """Read the whole batches between two positions. Return the position after the last batch that was read."""
 
 
 class RawBatches:
-    """The batches with offsets in [start_offset, end_offset); the first and the last may reach beyond."""
+    """The batches with offsets in [start_offset, end_offset). The first and the last batch may extend beyond."""
 
     def __init__(
         self,
@@ -70,13 +71,16 @@ class RawBatches:
         self.is_full = False
         return taken
 
+    def leave_out(self, aborted: AbortedRanges) -> None:
+        self.aborted = aborted
+
     def skip_to(self, offset: int) -> None:
         self.start_offset = max(self.start_offset, offset)
         self.next_offset = max(self.next_offset, offset)
 
     def put_batches(self, source: Buffer, start: int, end: int) -> int:
         view = memoryview(source)
-        headers, stop, problem = kernels.scan_batches(source, start, end)
+        headers, stop, problem = header_kernels.scan_batches(source, start, end)
         for header in headers:
             position, size, base_offset, last_offset, magic = *header[:4], header[5]
             if magic == 2 and base_offset >= self.end_offset:
@@ -93,7 +97,7 @@ class RawBatches:
             raise CorruptBatch(problem, position=stop)
         return stop
 
-    def is_visible(self, header: kernels.BatchFields) -> bool:
+    def is_visible(self, header: header_kernels.BatchFields) -> bool:
         base_offset, attributes, producer_id = header[2], header[7], header[10]
         if header[5] < 2:
             return True

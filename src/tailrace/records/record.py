@@ -1,13 +1,13 @@
-"""Record and RecordHeader: the records inside a batch, decoded when asked for.
+"""Record and RecordHeader: the records inside a batch, decoded on request.
 
-A v2 record, all integers zigzag varints unless said otherwise:
+A v2 record. Integers are zigzag varints unless another type is given:
 
-    length of what follows, attributes (int8, unused), timestamp delta (varlong), offset delta,
+    length of the rest, attributes (int8, unused), timestamp delta (varlong), offset delta,
     key length (-1 = none), key, value length (-1 = none), value,
     header count, then per header: key length, key (UTF-8), value length (-1 = none), value
 
-Deltas count from the batch's base timestamp and base offset; the sequence number is the base sequence plus the offset
-delta. In a log-append-time batch every record has the batch's max timestamp, whatever its delta says.
+Deltas count from the batch's base timestamp and base offset. The sequence number is the base sequence plus the offset
+delta. In a log-append-time batch every record has the batch's max timestamp, whatever its delta is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PORTION_SIZE: Final = 262_144
 
 
 class TimestampType(IntEnum):
-    """The source of a record's timestamp; messages of format 0 have none."""
+    """The source of a record's timestamp. Messages of format 0 have none."""
 
     NO_TIMESTAMP = -1
     CREATE_TIME = 0
@@ -49,7 +49,7 @@ class Record(NamedTuple):
 
 
 def batch_codec(batch: RecordBatch) -> Codec:
-    """Return the codec of a batch; CorruptBatch if it is unknown."""
+    """Return the codec of a batch. Raise CorruptBatch if it is unknown."""
     code = batch.attributes & CODEC_MASK
     if code > Codec.ZSTD:
         raise CorruptBatch(f"unknown compression codec {code}")
@@ -57,7 +57,7 @@ def batch_codec(batch: RecordBatch) -> Codec:
 
 
 def uncompressed_payload(batch: RecordBatch) -> bytes | memoryview:
-    """The records' bytes, decompressed if need be."""
+    """Return the bytes of the records, decompressed if necessary."""
     codec = batch_codec(batch)
     return batch.payload if codec == Codec.NONE else decompress(codec, batch.payload)
 
@@ -65,9 +65,9 @@ def uncompressed_payload(batch: RecordBatch) -> bytes | memoryview:
 def record_portions(batch: RecordBatch, max_size: int | None = None) -> Iterator[tuple[bytes, int]]:
     """Yield the records' bytes, decompressed, in portions of whole records, each with its number of records.
 
-    A portion has about `PORTION_SIZE` bytes, or it is one larger record. So a reader needs no more memory than for the
-    largest record, and no loop over a portion's records takes longer than a few milliseconds. Raises CorruptBatch
-    unless the header's number of records fills the payload.
+    A portion has about `PORTION_SIZE` bytes, or it is one larger record. A reader therefore needs memory only for the
+    largest record, and a loop over a portion takes at most a few milliseconds. Raises CorruptBatch unless the number of
+    records in the header fills the payload.
     """
     count = batch.record_count
     if count < 0:
@@ -89,9 +89,10 @@ def record_portions(batch: RecordBatch, max_size: int | None = None) -> Iterator
 
 
 def iter_records(batch: RecordBatch) -> Iterator[Record]:
-    """Yield the records of a v2 batch in order; CorruptBatch, perhaps after some, if they are not what it claims."""
+    """Yield the records of a v2 batch in order. Raise CorruptBatch, perhaps after some records, if they do not match
+    the header."""
     if batch.record_count == 0:
-        return  # what the cleaner leaves of a batch whose records are all gone
+        return  # the cleaner has removed all records of the batch
     base_offset = batch.base_offset
     base_timestamp = batch.base_timestamp
     base_sequence = batch.base_sequence
@@ -111,5 +112,5 @@ def iter_records(batch: RecordBatch) -> Iterator[Record]:
 
 
 def wrapped(value: int) -> int:
-    """A sum of two int64 as Java gives it."""
+    """Return a sum of two int64 with the overflow of Java's long."""
     return (value + 2**63) % 2**64 - 2**63

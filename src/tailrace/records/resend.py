@@ -1,11 +1,12 @@
-"""A batch out of one log as a producer sends it to another: the same records, without the first log's numbers.
+"""Convert a batch of one log to a batch that a producer sends to another: the same records, without the first log's
+offsets, epochs and producer.
 
-Nothing is decoded where nothing changes inside: offsets, epochs and producer stand in the header, and the compressed
-records are passed on as they came. Records are decoded and packed anew, with the same codec, where the batch
+Usually nothing is decoded: offsets, epochs and producer are in the header, and the compressed records are copied.
+Records are decoded and encoded again, with the same codec, if the batch
 
-    reaches beyond the offsets that are wanted      has holes (compaction): a produced batch must not
-    has the broker's time for all its records       carries a delete horizon instead of its first timestamp
-    is of format 0 or 1                             shall carry one header more
+    extends beyond the requested offsets            has gaps (compaction), which a produced batch must not have
+    has log-append time                             has a delete horizon instead of its first timestamp
+    is of format 0 or 1                             gets an additional header
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ AddHeader = Callable[[Record], tuple[str, bytes]]
 class Resent(NamedTuple):
     data: bytes
     records: int
-    next_offset: int  # in the log it came from: what follows has not been sent yet
+    next_offset: int  # in the source log: the next offset to send
     was_decoded: bool
 
 
@@ -46,7 +47,7 @@ def as_produced(
 
 
 def halves(batch: Resent) -> tuple[Resent, Resent] | None:
-    """A batch that is too large for its receiver as two; None if it is a single record."""
+    """Split a batch that is too large for its receiver into two. Return None if it is a single record."""
     if batch.records < 2:
         return None
     whole = RecordBatch(memoryview(batch.data))
@@ -75,7 +76,7 @@ def _copied(batch: RecordBatch) -> bytes:
     HEADER.pack_into(
         copy,
         0,
-        0,  # a produced batch counts from zero
+        0,  # a produced batch starts at offset zero
         len(copy) - LOG_OVERHEAD,
         NO_LEADER_EPOCH,
         2,

@@ -1,8 +1,8 @@
-"""UTF-8 read as Java reads it: malformed bytes become U+FFFD instead of an error.
+"""UTF-8 decoded like in Java: malformed bytes become U+FFFD instead of an error.
 
-Header keys travel as UTF-8 and are read and written again when a batch is rebuilt, so a key that is not valid UTF-8
-must be replaced by the same characters here as in Kafka. Python and Java differ only on a surrogate that was encoded as
-three bytes, or the first two of them: Java replaces them by one U+FFFD, Python each by its own.
+Header keys are UTF-8. They are decoded and encoded again when a batch is rebuilt, so invalid bytes must become the same
+characters here as in Kafka. Python and Java differ only for a surrogate that was encoded as three bytes, or for its
+first two bytes. Java replaces them with one U+FFFD, Python replaces each byte.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ delayed_produce.py         waits for acks=all
 delayed_delete_records.py  waits until all replicas have moved their log start
 current_leader.py          the leader and its endpoint, for a client that asked the wrong broker
 moving_copy.py             MovingCopy: the copy of a log in another directory, and its progress
-directory_move.py          DirectoryMove: fills the copy and lets it take the log's place
+directory_move.py          DirectoryMove: fills the copy, then replaces the log by it
 topic_traffic.py           TopicTraffic: counters of a topic's traffic
 fetching/                  a follower's fetchers
 """

@@ -1,4 +1,4 @@
-"""Who leads a partition, for a client that asked the wrong broker: leader, epoch, and where that broker listens."""
+"""The leader of a partition, for a client that asked the wrong broker: its id, epoch and endpoint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tailrace.replication.hosted_partitions import HostedPartitions
 
 
 class LeaderNode(NamedTuple):
-    """Where a client reaches a leader."""
+    """The address of a leader for clients."""
 
     id: BrokerId
     host: str
@@ -21,13 +21,13 @@ class LeaderNode(NamedTuple):
 class CurrentLeader(NamedTuple):
     leader_id: BrokerId
     leader_epoch: LeaderEpoch
-    node: LeaderNode | None  # None where it cannot be reached
+    node: LeaderNode | None  # None if it has no endpoint for the client's listener
 
 
 def current_leader(
     key: TopicPartition, partitions: HostedPartitions, image: MetadataImage, listener: str
 ) -> CurrentLeader:
-    """As the replica here knows it, or else the metadata."""
+    """Return the leader that the replica here knows, or else the one in the metadata."""
     leader_id, leader_epoch = -1, -1
     partition = partitions.get(key)
     if partition is not None:

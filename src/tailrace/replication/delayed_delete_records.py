@@ -1,7 +1,7 @@
-"""DelayedDeleteRecords: waiting until every live replica has moved its log start, that is for the low watermark.
+"""DelayedDeleteRecords: waits until every live replica has moved its log start: until the low watermark has moved.
 
-Each partition is decided when its low watermark reaches the offset asked for, or when it is not led here any more. At
-the deadline what is undecided is REQUEST_TIMED_OUT: the leader has moved its start, some follower has yet to.
+Each partition is decided when its low watermark reaches the requested offset, or when it is no longer led here. At the
+deadline undecided partitions get REQUEST_TIMED_OUT: the leader has moved its start, and some follower has not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NO_LOW_WATERMARK = -1
 
 
 class DeletedPartition:
-    """One partition's part of a DeleteRecords request: its answer, and the offset that was asked for."""
+    """The part of a DeleteRecords request about one partition: the requested offset, and the response."""
 
     __slots__ = ("key", "required_offset", "response")
 
@@ -38,7 +38,7 @@ class DeletedPartition:
 def delete_on_leader(
     partitions: HostedPartitions, key: TopicPartition, offset: Offset, now_ms: int
 ) -> DeletedPartition:
-    """Move the leader's log start; what is wrong with that is in the part's response."""
+    """Move the leader's log start. An error is noted in the response of the partition."""
     part = DeletedPartition(key)
     partition = None
     try:

@@ -1,19 +1,21 @@
-"""DelayedProduce: acks=all, waiting until the high watermark has passed what was appended.
+"""DelayedProduce: acks=all waits until the high watermark has passed the appended records.
 
-It can be answered when each partition that was appended to is decided:
+The response is sent when each partition with appended records is decided:
 
-    Case A    the partition is not hosted here any more, or offline: that error
+    Case A    the partition is no longer hosted here, or offline: that error
     Case B    it is no longer led here: NOT_LEADER_OR_FOLLOWER
     Case C.1  the high watermark has passed the records, but the ISR has shrunk below min.insync.replicas since:
               NOT_ENOUGH_REPLICAS_AFTER_APPEND
     Case C.2  it has passed them: no error
 
-At the deadline what is undecided is REQUEST_TIMED_OUT: the records are in the leader's log and may yet be committed.
+At the deadline undecided partitions get REQUEST_TIMED_OUT: the records are in the leader's log and may yet be
+committed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from tailrace.model.errors import ErrorCode
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -39,8 +41,11 @@ class DelayedProduce(DelayedOperation):
         self._pending = [part for part in parts if part.is_appended]
 
     def keys(self) -> list[object]:
-        """What to watch it by."""
+        """Return the keys under which the purgatory watches the operation."""
         return [part.key for part in self._pending]
+
+    def facts(self) -> dict[str, Any]:
+        return {"partitions": len(self.parts), "undecided": len(self._pending)}
 
     def try_complete(self, now_ms: int) -> bool:
         self._pending = [part for part in self._pending if not try_decide(part, self._partitions)]

@@ -1,13 +1,13 @@
-"""DirectoryMove: a partition on its way to another log directory of this broker.
+"""DirectoryMove: moves a partition to another log directory of this broker.
 
-The copy lies in a `-future` folder and follows the log like a follower its leader, batch by batch, until it has
-everything; then it takes the log's place.
+The copy is in a `-future` folder. It follows the log as a follower follows its leader, batch by batch, until it has
+everything. Then it replaces the log.
 
-    next_step(now_ms)  ──►  CopyStep: run anywhere (reads sealed bytes, writes to the copy), then `copied` here
-    is_caught_up       ──►  catch_up(now_ms)  ──►  promote(now_ms), nothing being appended in between
+    next_step(now_ms)  ──►  CopyStep: run on any thread (reads sealed bytes, writes to the copy), then `copied` here
+    is_caught_up       ──►  catch_up(now_ms)  ──►  promote(now_ms), with no append in between
 
-While a step runs, nobody but the step touches the copy: what others want to know of it (`log_end_offset`, `size`) is as
-of the last step that ended. A crash at any point leaves the log, and a copy that goes on where its last whole batch is.
+While a step runs, only the step touches the copy. Its `log_end_offset` and `size` are then those after the last step
+that ended. After a crash at any point the log is there, and a copy that continues after its last whole batch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tailrace.replication.moving_copy import MovingCopy
 from tailrace.replication.partition import Partition
 
 STEP_BYTES: Final = 1024 * 1024
-LAST_BYTES: Final = 256 * 1024  # what may be copied while everything waits
+LAST_BYTES: Final = 256 * 1024  # the loop may copy so many bytes itself, while requests wait
 _UNSYNCED_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
@@ -43,20 +43,20 @@ class DirectoryMove(MovingCopy):
     def __init__(
         self, files: Files, partition: Partition, source: LogDirectory, target: LogDirectory, due_ms: int = 0
     ) -> None:
-        """To where `target` has a future log of the partition."""
+        """`target` is the directory that has the future log."""
         super().__init__(partition.log, target.futures[partition.key], target)
         self._files = files
         self.partition = partition
         self.source = source
         self.is_cancelled = False
-        self.due_ms = due_ms  # when the next step may begin
-        self.reported_ms = -(2**31)  # when the controller was informed that the replica is where the copy is
+        self.due_ms = due_ms  # the next step may begin then
+        self.reported_ms = -(2**31)  # when the controller was last informed of the new directory
         self.bytes_copied = 0
         self._unsynced_bytes = 0
         self._was_synced = False
 
     def cancel(self) -> None:
-        """Note that the copy is not wanted any more."""
+        """Cancel the move."""
         self.is_cancelled = True
 
     def resume_at(self, due_ms: int) -> None:
@@ -69,7 +69,7 @@ class DirectoryMove(MovingCopy):
 
     @property
     def is_valid(self) -> bool:
-        """Neither of the two logs was taken away."""
+        """True if neither of the two logs was replaced."""
         key = self.partition.key
         return (
             not self.is_cancelled
@@ -80,7 +80,7 @@ class DirectoryMove(MovingCopy):
     # One step
 
     def next_step(self, now_ms: int) -> CopyStep | SyncStep | None:
-        """What there is to do elsewhere; None if all that is left to do is little, or nothing."""
+        """Return the next step for another thread. None if little or nothing is left to copy."""
         log, copy = self.partition.log, self.copy
         if copy.config is not log.config:
             copy.update_config(log.config)
@@ -97,7 +97,7 @@ class DirectoryMove(MovingCopy):
         return None
 
     def _read(self, size: int) -> LogRead:
-        """What comes next; no more at once than a segment holds."""
+        """Read the next bytes to copy, at most as many as fit in a segment."""
         try:
             return self.partition.log.read(
                 self.copy.log_end_offset, min(size, self.copy.config.roll_bytes), at_least_one=True
@@ -106,7 +106,7 @@ class DirectoryMove(MovingCopy):
             raise SourceFailed(error) from error
 
     def _align(self, now_ms: int) -> None:
-        """The log may have been cut, or its start moved, while the copy did not look."""
+        """Follow a cut of the log, or a move of its start, in the copy."""
         log, follower = self.partition.log, self._follower()
         epoch = follower.last_fetched_epoch
         if epoch >= 0:
@@ -119,7 +119,7 @@ class DirectoryMove(MovingCopy):
         return FollowerRole(self.copy, -1, self.partition.leader_epoch)
 
     def append(self, records: bytes, now_ms: int) -> None:
-        """To the copy; by whoever has it."""
+        """Append to the copy; called by its present owner."""
         log = self.partition.log
         before = self.copy.log_end_offset
         marks = log.high_watermark, log.log_start_offset
@@ -138,7 +138,7 @@ class DirectoryMove(MovingCopy):
     # The end
 
     def catch_up(self, now_ms: int) -> bool:
-        """Copy the little that is left, here; says whether the copy has everything."""
+        """Copy the small rest on the loop. Return True if the copy has everything."""
         log, copy = self.partition.log, self.copy
         while copy.log_end_offset < log.log_end_offset:
             found = self._read(LAST_BYTES)
@@ -154,7 +154,7 @@ class DirectoryMove(MovingCopy):
         return copy.log_end_offset == log.log_end_offset
 
     def _skip_to(self, end: Offset, now_ms: int) -> None:
-        """All that is left was compacted away: the copy ends where the log does."""
+        """Move the end of the copy to the end of the log, if everything between was compacted away."""
         copy = self.copy
         if copy.log_end_offset == copy.log_start_offset:
             copy.truncate_fully(end, now_ms, log_start_offset=copy.log_start_offset)
@@ -163,14 +163,14 @@ class DirectoryMove(MovingCopy):
             copy.marks.set_log_end(LogPosition(end, end, 0))
 
     def promote(self, now_ms: int) -> PartitionLog:
-        """The copy takes the log's place; the log, which is going away."""
+        """Replace the log by the copy. Return the old log, whose folder is being deleted."""
         partition, log = self.partition, self.partition.log
         self._follower().append(
             b"", high_watermark=log.high_watermark, leader_log_start_offset=log.log_start_offset, now_ms=now_ms
         )
         if partition.leader is not None:
             self.copy.epochs.assign(partition.leader_epoch, self.copy.log_end_offset)
-        # In this order: a crash in between leaves both, and the metadata says which one counts.
+        # In this order: after a crash in between both exist, and the metadata decides which one is valid.
         self.target.promote(partition.key)
         partition.replace_log(self.copy)
         self.source.delete(partition.key, now_ms)
@@ -178,7 +178,7 @@ class DirectoryMove(MovingCopy):
 
 
 class CopyStep:
-    """Some bytes of a segment, to the copy."""
+    """Copies some bytes of a segment."""
 
     def __init__(
         self, move: DirectoryMove, files: Files, segment: Segment, position: int, size: int, now_ms: int
@@ -193,7 +193,7 @@ class CopyStep:
         self._start = move.copy.log_end_offset
 
     def run(self) -> None:
-        """On any thread. The file is opened anew: its owner may let go of its descriptor at any time."""
+        """Copy, on any thread. The step opens the file itself, because the log may close its own file at any time."""
         move = self._move
         try:
             records = self._read()
@@ -204,7 +204,7 @@ class CopyStep:
             move.copy.run_due(self._now_ms)
 
     def _read(self) -> bytes:
-        # One that is gone, or under another name, was replaced: the next step looks again.
+        # A file that is missing or renamed was replaced: the next step reads the log's new state.
         with suppress(FileNotFoundError):
             file = self._files.open(self._path, read_only=True)
             try:
@@ -214,14 +214,14 @@ class CopyStep:
         return b""
 
     def undo_if_replaced(self, now_ms: int) -> None:
-        """If the log was cut meanwhile, what was read may be of the one or the other."""
+        """Undo the step if the log was cut meanwhile, because the bytes may be from before or after that."""
         log = self._move.partition.log
         if log.segments.get(self._segment.base_offset) is not self._segment:
             self._move.copy.truncate_to(self._start, now_ms)
 
 
 class SyncStep:
-    """All that was copied so far, to the disk."""
+    """Syncs the copied bytes to the disk."""
 
     def __init__(self, move: DirectoryMove, now_ms: int) -> None:
         self._move = move
@@ -231,4 +231,4 @@ class SyncStep:
         self._move.sync(self._now_ms)
 
     def undo_if_replaced(self, now_ms: int) -> None:
-        """A sync has read nothing."""
+        """Do nothing: a sync has read nothing."""

@@ -1,9 +1,9 @@
-"""FollowerRole: append what the leader sends, follow its watermarks, truncate where the two logs diverge.
+"""FollowerRole: appends the leader's records, follows its watermarks, truncates where the two logs diverge.
 
-A follower tells the leader the epoch of its last record. If the leader knows that epoch with an earlier end, or not at
-all, it answers with the end of the largest epoch up to it instead of records. The follower cuts its log there, or, if
-it does not know that epoch either, at the end of its own largest epoch below, and asks again: step by step both come to
-the last offset at which their histories agree.
+A follower sends the epoch of its last record. If that epoch has an earlier end in the leader's log, or is unknown
+there, the leader responds with the end of its largest epoch up to it, instead of records. The follower cuts its log
+there. If it does not have that epoch either, it cuts at the end of its own largest epoch below, and fetches again. Step
+by step both find the last offset at which their histories agree.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class FollowerRole:
         self.leader_epoch = leader_epoch
 
     def replace_log(self, log: PartitionLog) -> None:
-        """Go on with a copy, which has all that the log has."""
+        """Use another log, a copy with the same records."""
         self._log = log
 
     @property
     def fetch_offset(self) -> Offset:
-        """What to ask the leader for next."""
+        """The offset to fetch next."""
         return self._log.log_end_offset
 
     @property
@@ -49,20 +49,21 @@ class FollowerRole:
     def append(
         self, records: Buffer, *, high_watermark: Offset, leader_log_start_offset: Offset, now_ms: int
     ) -> FollowerAppend:
-        """Take a fetch answer: the leader's records from our log end on, and how far its watermarks are."""
+        """Append the leader's records at our log end, and follow its watermarks."""
         log = self._log
         if len(records):
             self._make_room_for(records, now_ms)
             log.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
         high_watermark_moved = log.advance_high_watermark(high_watermark)
-        # Not past our own high watermark: those offsets are not known to be committed here. A later answer tells again.
+        # Not past our own high watermark: those offsets are not known to be committed. A later response moves it.
         log_start_moved = leader_log_start_offset <= log.high_watermark and log.delete_records(
             leader_log_start_offset, now_ms
         )
         return FollowerAppend(log.log_end_offset, high_watermark_moved, log_start_moved)
 
     def _make_room_for(self, records: Buffer, now_ms: int) -> None:
-        """An empty log may start within the leader's first batch, after DeleteRecords: begin where that batch does."""
+        """Let an empty log begin where the leader's first batch does, if it would begin inside it after
+        DeleteRecords."""
         log = self._log
         if log.log_end_offset != log.log_start_offset or len(records) < PREFIX.size:
             return
@@ -70,12 +71,12 @@ class FollowerRole:
         if 0 <= first < log.log_end_offset and any(
             batch.last_offset >= log.log_end_offset
             for batch in split_any(records)
-            if isinstance(batch, RecordBatch)  # of an older message only unpacking would tell where it starts
+            if isinstance(batch, RecordBatch)  # the start of an older message is known only after decompression
         ):
             log.truncate_fully(first, now_ms)
 
     def truncate_at(self, diverging: EpochEnd, now_ms: int) -> Offset:
-        """Cut the log where the leader says that it diverges; the new log end."""
+        """Cut the log where it diverges according to the leader; return the new log end."""
         self._log.truncate_to(self.truncation_offset(diverging), now_ms)
         return self._log.log_end_offset
 
@@ -92,7 +93,7 @@ class FollowerRole:
         return min(own.end_offset, leader_end.end_offset, end)
 
     def restart_at(self, leader_log_start_offset: Offset, leader_log_end_offset: Offset, now_ms: int) -> Offset:
-        """The leader has nothing at our log end: go back to its end, or on to its start; the new fetch offset."""
+        """Restart at the leader's log end, or at its start, if our log end is outside its log; return the offset."""
         log = self._log
         if leader_log_end_offset < log.log_end_offset:
             log.truncate_to(leader_log_end_offset, now_ms)

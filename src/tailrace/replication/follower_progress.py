@@ -1,8 +1,7 @@
-"""FollowerProgress: how far a follower has come, as its leader knows from its fetches.
+"""FollowerProgress: a follower's position, as its leader knows it from the fetches.
 
-A follower is caught up at time t if its fetch reached what was the leader's log end at t. Under a steady stream it
-never reaches the log end of this very moment, so a fetch that reaches what was the end at the fetch before counts for
-the time of that one.
+A follower is caught up at time t if its fetch reached the leader's log end at t. Under steady load it never reaches the
+present log end. So a fetch that reaches the log end at the time of the previous fetch counts for that time.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class FollowerProgress:
     def __init__(self, broker_id: BrokerId) -> None:
         self.broker_id = broker_id
         self.log_start_offset: Offset = -1
-        self.log_end: LogPosition = _UNKNOWN  # where its next fetch starts is where its log ends
+        self.log_end: LogPosition = _UNKNOWN  # the offset of its latest fetch
         self.last_fetch_leader_end: Offset = 0
         self.last_fetch_ms = 0
         self.last_caught_up_ms = 0
@@ -54,7 +53,7 @@ class FollowerProgress:
         return leader_end == self.log_end.offset or now_ms - self.last_caught_up_ms <= max_lag_ms
 
     def start_under(self, now_ms: int, *, in_sync: bool) -> None:
-        """A new leader knows nothing yet; an in-sync follower gets its full time to show up."""
+        """Start under a new leader, which knows nothing yet; an in-sync follower gets the full time to catch up."""
         self.log_start_offset = -1
         self.log_end = _UNKNOWN
         self.last_fetch_leader_end = -1
@@ -62,8 +61,8 @@ class FollowerProgress:
         self.last_caught_up_ms = now_ms if in_sync else 0
         self.broker_epoch = None
 
-    def go_on_under(self, leader_end: Offset, now_ms: int, *, in_sync: bool) -> None:
-        """The same leader in a new epoch: what it knows still holds, but one that is not in sync must fetch first."""
+    def continue_under(self, leader_end: Offset, now_ms: int, *, in_sync: bool) -> None:
+        """Continue in a new epoch of the same leader; a follower that is not in sync must fetch first."""
         self.last_fetch_leader_end = leader_end
         self.last_fetch_ms = self.last_caught_up_ms = now_ms if in_sync else 0
 

@@ -1,7 +1,8 @@
-"""HostedPartitions: topic partition → Partition; online, or offline because its directory failed.
+"""HostedPartitions: topic partition → Partition, online, or offline because its directory failed.
 
-Why a partition cannot be had: it is offline (KAFKA_STORAGE_ERROR), it exists elsewhere in the cluster
-(NOT_LEADER_OR_FOLLOWER, so that clients look for its leader again), or there is none (UNKNOWN_TOPIC_OR_PARTITION).
+If a partition is not available, the error has the reason: it is offline (KAFKA_STORAGE_ERROR), it exists elsewhere in
+the cluster (NOT_LEADER_OR_FOLLOWER, so that clients look up the leader), or it does not exist
+(UNKNOWN_TOPIC_OR_PARTITION).
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ class HostedPartitions:
         image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE,
         on_failure: Callable[[Partition, OSError], None] | None = None,
     ) -> None:
-        """`image`: the metadata as it is now. `on_failure`: what to do when a partition's disk fails; as a rule its
-        whole directory goes offline, the partition itself does in any case."""
+        """`image` returns the current metadata. `on_failure` is called when a partition's disk fails. Usually it takes
+        the whole directory offline; the partition itself goes offline in any case."""
         self._image = image
         self.on_failure = on_failure
         self._online: dict[TopicPartition, Partition] = {}
+        # Returns the partition if it is online. Every request calls it, so it is the method of the dictionary itself.
+        self.get: Callable[[TopicPartition], Partition | None] = self._online.get
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._offline: set[TopicPartition] = set()
-        self.traffic: dict[str, TopicTraffic] = {}  # of the topics that have partitions here
-        self.past_traffic = TopicTraffic()  # of those that had some
-        self.generation = 0  # counts every change of what is hosted, so that others may keep what they looked up
+        self.traffic: dict[str, TopicTraffic] = {}  # of topics with partitions here
+        self.past_traffic = TopicTraffic()  # of topics that had partitions here
+        self.generation = 0  # incremented with every change, so that callers can cache lookups
 
     def __len__(self) -> int:
         return len(self._online)
@@ -42,23 +45,19 @@ class HostedPartitions:
     def __iter__(self) -> Iterator[Partition]:
         return iter(tuple(self._online.values()))
 
-    def get(self, key: TopicPartition) -> Partition | None:
-        """The partition, if it is online."""
-        return self._online.get(key)
-
     def of_topic(self, topic_id: bytes, partition: int) -> Partition | None:
-        """The partition of a topic known by its id, if it is online."""
+        """Return the partition of a topic id, if it is online."""
         return self._by_id.get((topic_id, partition))
 
     def find(self, key: TopicPartition) -> Partition:
-        """The partition, or a KafkaError that says why not."""
+        """Return the partition, or raise a KafkaError with the reason why it is not available."""
         found = self._online.get(key)
         if found is None:
-            raise KafkaError(self.error_of(key), f"{key} is not hosted here")
+            raise KafkaError(self.error_of(key), f"{key} is not available on this broker")
         return found
 
     def error_of(self, key: TopicPartition) -> ErrorCode:
-        """Why there is no such partition online."""
+        """Return the reason why a partition is not online here."""
         if key in self._offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         is_elsewhere = self._image().partition(key) is not None
@@ -82,7 +81,7 @@ class HostedPartitions:
         self.generation += 1
 
     def remove(self, key: TopicPartition) -> Partition | None:
-        """Host it no more; the partition, if it was online."""
+        """Stop hosting a partition; return it if it was online."""
         was_hosted = key in self._online or key in self._offline
         self._offline.discard(key)
         taken = self._take(key)
@@ -91,7 +90,7 @@ class HostedPartitions:
         return taken
 
     def mark_offline(self, key: TopicPartition) -> Partition | None:
-        """It stays a replica of this broker's, but cannot be used; the partition, if it was online."""
+        """Take a partition offline; it stays a replica of this broker. Return it if it was online."""
         if key not in self._online and key not in self._offline:
             self._count(key)
         self._offline.add(key)
@@ -114,9 +113,10 @@ class HostedPartitions:
             self.past_traffic.add(self.traffic.pop(key.topic))
 
     def failed(self, partition: Partition, error: OSError) -> None:
-        """Take a partition offline because its disk failed. A lack of descriptors or memory costs one operation."""
+        """Take a partition offline because its disk failed. A lack of descriptors or memory fails only one
+        operation."""
         if not is_shortage(error):
-            _log.error("%s is offline: %s", partition.key, error)
+            _log.error("%s is now offline: %s", partition.key, error)
             self.mark_offline(partition.key)
         if self.on_failure is not None:
             self.on_failure(partition, error)

@@ -1,7 +1,7 @@
-"""IsrProposals: what leaders here propose to the controller, sent with AlterPartition until it is decided.
+"""IsrProposals: sends the proposals of leaders here to the controller (AlterPartition), until they are decided.
 
-One request is on its way at a time; what is proposed meanwhile goes with the next. A proposal that newer metadata has
-decided is dropped. Replicas that lag are looked for every half of replica.lag.time.max.ms, as in Kafka.
+One request is under way at a time, and later proposals go with the next. A proposal that newer metadata has decided is
+dropped. Lagging replicas are searched for every half of replica.lag.time.max.ms, as in Kafka.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class AltersPartitions(Protocol):
-    """The controller, as a leader needs it."""
+    """The controller's method that a leader needs."""
 
     def alter_partition(
         self, topics: Sequence[AlterPartitionRequest.TopicData], answered: Answered, failed: Failed, now_ms: int
@@ -44,7 +44,7 @@ class IsrProposals:
         lag_ms_max: int,
         now_ms: int,
     ) -> None:
-        """`moved` is told of a partition whose high watermark a decision has moved."""
+        """`moved` is called for a partition whose high watermark a decision has moved."""
         self._controller = controller
         self._partitions = partitions
         self._moved = moved
@@ -56,10 +56,10 @@ class IsrProposals:
         self._limited_log = LimitedLog(_log)
 
     def propose(self, key: TopicPartition, proposal: IsrProposal) -> None:
-        """To be sent with the next tick."""
+        """Send a proposal with the next tick."""
         self._waiting[key] = proposal
 
-    # Time
+    # Timers
 
     def tick(self, now_ms: int) -> None:
         if now_ms >= self._check_ms:
@@ -73,7 +73,7 @@ class IsrProposals:
     def next_deadline_ms(self) -> int:
         return min(self._send_ms, self._check_ms) if self._waiting and not self._is_asking else self._check_ms
 
-    # Sending
+    # Requests
 
     def _send(self, now_ms: int) -> None:
         taken, self._waiting = self._waiting, {}
@@ -97,7 +97,7 @@ class IsrProposals:
         )
 
     def _leader_of(self, key: TopicPartition, proposal: IsrProposal) -> LeaderRole | None:
-        """Who waits for the decision, if that is still so."""
+        """Return the leader that waits for the decision, if it still does."""
         partition = self._partitions.get(key)
         leader = None if partition is None else partition.leader
         return leader if leader is not None and leader.isr.pending is proposal else None
@@ -112,7 +112,7 @@ class IsrProposals:
             self._waiting.setdefault(key, proposal)
         self._send_ms = now_ms + RETRY_MS
 
-    # Answers
+    # Responses
 
     def _answered(
         self,
@@ -142,11 +142,11 @@ class IsrProposals:
             return True
         if answer.error_code:
             code = ErrorCode(answer.error_code)
-            _log.info("%s: the controller answers %s to %s", key, code.name, proposal)
+            _log.info("%s: the controller responded with %s to %s", key, code.name, proposal)
             return not leader.isr_refused(proposal, code)
         if leader.isr_accepted(proposal, answer.isr, answer.leader_epoch, answer.partition_epoch, now_ms):
             self._moved(key, now_ms)
-        _log.info("%s: in sync are %s, partition epoch %d", key, answer.isr, answer.partition_epoch)
+        _log.info("%s: the ISR is %s in partition epoch %d", key, answer.isr, answer.partition_epoch)
         return True
 
 
@@ -156,6 +156,6 @@ def _asked(index: int, proposal: IsrProposal) -> AlterPartitionRequest.Partition
         partition_index=index,
         leader_epoch=proposal.leader_epoch,
         new_isr_with_epochs=[state(broker_id=one, broker_epoch=epoch) for one, epoch in proposal.isr],
-        leader_recovery_state=RECOVERED,  # an unclean leader has nothing to recover but its log, which is open
+        leader_recovery_state=RECOVERED,  # an unclean leader only recovers its log, and that is open
         partition_epoch=proposal.partition_epoch,
     )

@@ -1,14 +1,14 @@
-"""IsrState: which replicas are in sync, as the controller knows it and as the leader would like it.
+"""IsrState: the in-sync replicas, as written by the controller and as proposed by the leader.
 
-- `committed` is what the controller has written; only it counts for min.insync.replicas and for elections.
-- A change is proposed to the controller, one at a time, with the partition epoch it builds on.
-- `maximal` is what the high watermark waits for. A replica about to join counts at once: waiting for one more is safe
-  whatever the controller decides. A replica about to be dropped counts until the controller has dropped it: not waiting
-  for it could acknowledge what a later leader does not have.
+- `committed` is what the controller has written. Only it counts for min.insync.replicas and for elections.
+- A change is proposed to the controller, one at a time, with the partition epoch that it is based on.
+- The high watermark waits for the replicas in `maximal`. A replica that is about to join counts at once: waiting for
+  one more is always safe. A replica that is about to be dropped counts until the controller has dropped it. Otherwise
+  records could be acknowledged that a later leader does not have.
 
-        commit ──► committed ──propose──► pending ──commit (controller's answer, or newer metadata)──► committed
+        commit ──► committed ──propose──► pending ──commit (controller's response, or newer metadata)──► committed
                        ▲                     │
-                       └─────withdraw────────┘   the controller said that nothing was changed
+                       └─────withdraw────────┘   the controller responded that nothing was changed
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNKNOWN_BROKER_EPOCH = -1
 
 
 class IsrProposal(NamedTuple):
-    """The ISR that a leader asks the controller for: each member with the broker epoch it last fetched with."""
+    """The ISR that a leader proposes: each member with the broker epoch of its latest fetch."""
 
     leader: BrokerId
     leader_epoch: LeaderEpoch
@@ -41,17 +41,17 @@ class IsrState:
         self.pending: IsrProposal | None = None
 
     def commit(self, isr: Iterable[BrokerId]) -> None:
-        """The controller has written this one; what was proposed is decided or out of date."""
+        """Set the ISR that the controller has written; a pending proposal is decided or outdated."""
         self.committed = self.maximal = frozenset(isr)
         self.pending = None
 
     def propose(self, proposal: IsrProposal) -> None:
-        assert self.pending is None, f"{proposal} while {self.pending} is undecided"
+        assert self.pending is None, f"{proposal} was proposed while {self.pending} is pending"
         self.pending = proposal
         self.maximal = self.committed | proposal.joining
 
     def withdraw(self) -> None:
-        """The controller refused, and said that nothing was changed."""
+        """Drop the proposal: the controller refused it and changed nothing."""
         self.pending = None
         self.maximal = self.committed
 

@@ -1,13 +1,13 @@
-"""LeaderRole: what a leader knows of its followers, and what follows: high watermark, low watermark, ISR.
+"""LeaderRole: the progress of followers, and what depends on it: high watermark, low watermark, ISR.
 
-- High watermark: the smallest log end among the replicas in sync. One that is caught up and may join counts too: if the
-  leader ran ahead alone, a follower trying to catch up would chase the high watermark and never join.
-  It stands still while fewer than min.insync.replicas (or all replicas, if that is less) are in sync.
-- A follower joins the ISR when its log end reaches the high watermark and this leader epoch's first offset: before
-  that it may miss something committed under an earlier leader. Its broker must be alive, not shutting down, and the one
-  that fetched: a restarted broker may have lost what its predecessor had.
-- A follower is dropped when it was not caught up for replica.lag.time.max.ms.
-- Low watermark: the smallest log start of the leader and the replicas that are alive; DeleteRecords waits for it.
+- High watermark: the smallest log end of the replicas in sync. A replica that is caught up and may join counts too.
+  Otherwise the leader could run ahead alone, and the follower would never reach the high watermark and join.
+  It does not move while fewer than min.insync.replicas (or all replicas, if that is less) are in sync.
+- A follower joins the ISR when its log end reaches the high watermark and the first offset of this leader epoch. Before
+  that it may lack records that were committed under an earlier leader. Its broker must be alive, not shutting down, and
+  not restarted since the fetch: a restarted broker may have lost records.
+- A follower is dropped if it was not caught up for replica.lag.time.max.ms.
+- Low watermark: the smallest log start of the leader and the live replicas; DeleteRecords waits for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tailrace.replication.isr_state import UNKNOWN_BROKER_EPOCH, IsrProposal, Is
 
 @dataclass(slots=True)
 class IsrChanges:
-    """How often in-sync replicas changed, by what this broker proposed."""
+    """Counters of ISR changes that this broker proposed."""
 
     shrinks: int = 0
     expands: int = 0
@@ -36,17 +36,17 @@ class IsrChanges:
 
 @dataclass(slots=True, kw_only=True)
 class ReplicaSettings:
-    """What all replicas of a broker share."""
+    """Settings and functions that all replicas of a broker share."""
 
     broker_id: BrokerId
-    image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE  # the metadata as it is now
+    image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE  # the current metadata
     broker_epoch: Callable[[], int] = lambda: UNKNOWN_BROKER_EPOCH
     replica_lag_time_max_ms: int = 30_000
     isr_changes: IsrChanges = field(default_factory=IsrChanges)
     on_proposal: Callable[[TopicPartition, IsrProposal], None] = lambda key, proposal: None  # for the controller
 
     def alive_epoch(self, broker_id: BrokerId) -> int | None:
-        """The epoch of a broker that is registered and not fenced."""
+        """Return the epoch of a broker that is registered and not fenced, or None."""
         broker = self.image().brokers.get(broker_id)
         return None if broker is None or broker.fenced else broker.epoch
 
@@ -66,24 +66,24 @@ class LeaderRole:
         self.followers: dict[BrokerId, FollowerProgress] = {}
         self.isr = IsrState(state.isr)
 
-    # Becoming and staying leader
+    # Start of an epoch
 
     def assign(self, replicas: Iterable[BrokerId], known: dict[BrokerId, FollowerProgress]) -> None:
-        """Keep track of these replicas, going on with what is known of them."""
+        """Set the followers; keep what is known of them."""
         others = [broker_id for broker_id in replicas if broker_id != self._settings.broker_id]
         self.followers = {broker_id: known.get(broker_id) or FollowerProgress(broker_id) for broker_id in others}
 
     def start_followers(self, now_ms: int, *, is_new_leader: bool) -> None:
-        """A leader epoch begins."""
+        """Start all followers in a new leader epoch."""
         for follower in self.followers.values():
             in_sync = follower.broker_id in self.isr.committed
             if is_new_leader:
                 follower.start_under(now_ms, in_sync=in_sync)
             else:
-                follower.go_on_under(self.epoch_start_offset, now_ms, in_sync=in_sync)
+                follower.continue_under(self.epoch_start_offset, now_ms, in_sync=in_sync)
 
     def replace_log(self, log: PartitionLog) -> None:
-        """Go on with a copy, which has all that the log has."""
+        """Use another log, a copy with the same records."""
         self._log = log
 
     # High and low watermark
@@ -96,12 +96,12 @@ class LeaderRole:
 
     @property
     def is_under_min_isr(self) -> bool:
-        if not self.followers:  # then one is enough, whatever min.insync.replicas says
+        if not self.followers:  # a single replica is enough for any min.insync.replicas
             return not self.isr.committed
         return len(self.isr.committed) < self.min_isr
 
     def advance_high_watermark(self, now_ms: int) -> bool:
-        """Move the high watermark as far as it may go; says whether it moved."""
+        """Move the high watermark as far as possible. Return True if it moved."""
         if not self.followers:
             log = self._log
             return bool(self.isr.committed) and log.advance_high_watermark(log.marks.log_end.offset)
@@ -135,12 +135,12 @@ class LeaderRole:
         broker_epoch: int,
         now_ms: int,
     ) -> bool:
-        """A follower has fetched from its log end on; says whether the high or the low watermark may have moved."""
+        """Note a follower's fetch. Return True if the high or the low watermark may have moved."""
         alive_epoch = self._settings.alive_epoch(follower.broker_id)
         if broker_epoch != UNKNOWN_BROKER_EPOCH and alive_epoch is not None and alive_epoch > broker_epoch:
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"broker {follower.broker_id} fetched with epoch {broker_epoch}, but has been started again since",
+                f"broker {follower.broker_id} fetched with broker epoch {broker_epoch}, but was restarted since then",
             )
         before, start_before = follower.log_end.offset, follower.log_start_offset
         follower.note_fetch(log_end, log_start_offset, leader_end, broker_epoch, now_ms)
@@ -167,14 +167,14 @@ class LeaderRole:
             self._propose(joining=frozenset({follower.broker_id}))
 
     def shrink_isr(self, now_ms: int) -> bool:
-        """Propose an ISR without those that lag; says whether there is a proposal."""
+        """Propose an ISR without lagging replicas. Return True if there is a proposal."""
         lagging = self.lagging(now_ms)
         if lagging:
             self._propose(leaving=lagging)
         return bool(lagging)
 
     def lagging(self, now_ms: int) -> frozenset[BrokerId]:
-        """In-sync replicas that have not kept up; none while a change is pending."""
+        """Return in-sync replicas that lag; none while a change is pending."""
         if self.isr.pending is not None:
             return frozenset()
         end, max_lag_ms = self._log.log_end_offset, self._settings.replica_lag_time_max_ms
@@ -201,17 +201,17 @@ class LeaderRole:
         if broker_id == self._settings.broker_id:
             return self._settings.broker_epoch()
         follower = self.followers.get(broker_id)
-        # Unknown is safe for a member that has not fetched yet: if it goes, so does the epoch this proposal builds on.
+        # An unknown epoch is safe for a member without a fetch: if its broker changes, so does the partition epoch.
         if follower is None or follower.broker_epoch is None:
             return UNKNOWN_BROKER_EPOCH
         return follower.broker_epoch
 
-    # The controller's answer
+    # The controller's response
 
     def isr_accepted(
         self, proposal: IsrProposal, isr: Iterable[BrokerId], leader_epoch: int, partition_epoch: int, now_ms: int
     ) -> bool:
-        """The controller has written a proposal; says whether the high watermark moved."""
+        """Apply an accepted proposal. Return True if the high watermark moved."""
         if self.isr.pending is not proposal:
             return False  # decided by newer metadata meanwhile
         if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
@@ -223,15 +223,15 @@ class LeaderRole:
         return self.advance_high_watermark(now_ms)
 
     def isr_refused(self, proposal: IsrProposal, error: ErrorCode) -> bool:
-        """The controller did not take a proposal; says whether it should be sent again."""
+        """Handle a refused proposal. Return True if it must be sent again."""
         if self.isr.pending is not proposal:
             return False
         self._settings.isr_changes.failed += 1
         if error in (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA):
-            # It knows our partition epoch and has changed nothing, and no other controller can have.
+            # The controller has our partition epoch and changed nothing, and no other controller can have.
             self.isr.withdraw()
             return False
-        # After these our view is out of date: newer metadata will come and decide. Anything else is worth another try.
+        # After these errors our state is outdated, and newer metadata will arrive. Any other error is retried.
         return error not in (
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             ErrorCode.UNKNOWN_TOPIC_ID,

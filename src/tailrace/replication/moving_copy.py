@@ -1,4 +1,4 @@
-"""MovingCopy: the copy of a partition's log in another log directory, and how far it is.
+"""MovingCopy: the copy of a partition's log in another log directory, and its progress.
 
 `directory_move.py` fills the copy. While one of its steps runs, only that step touches the copy's log, so the offsets
 and the size here are those after the last finished step.
@@ -19,7 +19,7 @@ class MovingCopy:
         self.note_ended()
 
     def note_ended(self) -> None:
-        """Take over the offsets and the size of the copy's log, which is at rest."""
+        """Note the offsets and the size of the copy's log, which no step is changing."""
         self.log_end_offset: Offset = self.copy.log_end_offset
         self.log_start_offset: Offset = self.copy.log_start_offset
         self.size = self.copy.size

@@ -1,11 +1,11 @@
-"""Partition: one replica hosted here. Epochs are fenced first, then its role answers.
+"""Partition: one replica hosted here. It fences epochs, then passes the request to its role.
 
     make_leader / make_follower (new metadata)  ──►  role: LeaderRole | FollowerRole, a new one with each leader epoch
     append_as_leader, read, end_of_epoch, delete_records     ──►  fence ──► role ──► log
 
-Metadata with an older partition epoch than the one known is passed over. A request that names a leader epoch is fenced:
-older than ours is FENCED_LEADER_EPOCH, newer UNKNOWN_LEADER_EPOCH (we have yet to hear of it). Then it is
-NOT_LEADER_OR_FOLLOWER if only the leader may answer and this is not it.
+Metadata with an older partition epoch is ignored. A request with a leader epoch is fenced: an older epoch is
+FENCED_LEADER_EPOCH, a newer one UNKNOWN_LEADER_EPOCH (the metadata has not arrived yet). Then a request that only the
+leader may answer is NOT_LEADER_OR_FOLLOWER on a follower.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class LeaderAppend(NamedTuple):
 
 
 class ReplicaRead(NamedTuple):
-    """A read, with the bounds as they were when it began; or the end of the epoch from which the reader diverges."""
+    """A read, with the log's bounds when it began; or the end of the epoch at which the reader diverges."""
 
     log: LogRead | None
     high_watermark: Offset
     log_start_offset: Offset
     last_stable_offset: Offset
     diverging: EpochEnd | None = None
-    data: bytes | None = None  # a few KB that were read along with the lookup, in place of a slice
+    data: bytes | None = None  # small reads: the bytes, read with the lookup, instead of a slice
 
 
 class Partition:
@@ -86,10 +86,10 @@ class Partition:
         self.replicas: tuple[BrokerId, ...] = ()
         self.adding: tuple[BrokerId, ...] = ()
         self.removing: tuple[BrokerId, ...] = ()
-        self.move: MovingCopy | None = None  # on its way to another log directory
-        self.traffic = TopicTraffic()  # its topic's, once it is hosted
+        self.move: MovingCopy | None = None  # a move to another log directory
+        self.traffic = TopicTraffic()  # replaced by the topic's counters when it is hosted
         self.role: LeaderRole | FollowerRole | None = None
-        self.leader: LeaderRole | None = None  # the role, while it is that of the leader
+        self.leader: LeaderRole | None = None  # the role if it is the leader's
 
     @property
     def is_leader(self) -> bool:
@@ -98,9 +98,10 @@ class Partition:
     # Roles
 
     def make_leader(self, state: PartitionRegistration, now_ms: int) -> bool:
-        """Lead, as the metadata says; whether that is news. The high watermark may move."""
+        """Become or stay the leader in this state. Return True if that changed anything. May move the high
+        watermark."""
         if state.partition_epoch < self._known_partition_epoch():
-            _log.info("%s: passed over old metadata %s", self.key, state)
+            _log.info("%s: ignored old metadata %s", self.key, state)
             return False
         was_leader = self.leader
         is_new_epoch = state.leader_epoch > self.leader_epoch
@@ -109,13 +110,13 @@ class Partition:
             leader = LeaderRole(self.log, self._settings, state)
         else:
             leader = was_leader
-            # What the controller's answer has told already decides nothing: a proposal that builds on it is on its way.
+            # A state that the controller's response contained already decides nothing: a later proposal is pending.
             if state.partition_epoch > leader.partition_epoch:
                 leader.isr.commit(state.isr)
                 leader.partition_epoch = state.partition_epoch
         leader.assign(state.replicas, was_leader.followers if was_leader else {})
         if is_new_epoch:
-            # Also an epoch that never writes is noted: a follower may hold records of an epoch between that and ours.
+            # An epoch without records is noted too: a follower may have records of an epoch between that and ours.
             self.log.epochs.assign(state.leader_epoch, self.log.log_end_offset)
             leader.start_followers(now_ms, is_new_leader=was_leader is None)
             self.leader_epoch = state.leader_epoch
@@ -132,9 +133,9 @@ class Partition:
         return was_leader is None or is_new_epoch
 
     def make_follower(self, state: PartitionRegistration) -> bool:
-        """Follow, as the metadata says; whether fetching has to start anew, which any new leader epoch calls for."""
+        """Become or stay a follower in this state. Return True if fetching must restart, as in any new leader epoch."""
         if state.partition_epoch < self._known_partition_epoch():
-            _log.info("%s: passed over old metadata %s", self.key, state)
+            _log.info("%s: ignored old metadata %s", self.key, state)
             return False
         is_new_epoch = state.leader_epoch > self.leader_epoch
         self._assign(state)
@@ -148,7 +149,7 @@ class Partition:
         return is_new_epoch
 
     def _known_partition_epoch(self) -> int:
-        # A leader may have learned of a newer one from the controller's answer, before the metadata came.
+        # A leader may know a newer partition epoch from the controller's response than from the metadata.
         return max(self.partition_epoch, self.leader.partition_epoch) if self.leader else self.partition_epoch
 
     def _assign(self, state: PartitionRegistration) -> None:
@@ -160,7 +161,7 @@ class Partition:
     # Fencing
 
     def fencing_error(self, current_leader_epoch: LeaderEpoch, leader_only: bool) -> ErrorCode | None:
-        """Why a request must not be answered here; an epoch of -1 is not checked."""
+        """Return why a request must be refused, or None. An epoch of -1 is not checked."""
         if 0 <= current_leader_epoch != self.leader_epoch:
             is_old = current_leader_epoch < self.leader_epoch
             return ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -173,13 +174,15 @@ class Partition:
         if error is not None:
             raise KafkaError(
                 error,
-                f"{self.key}: asked for leader epoch {current_leader_epoch}, the leader is {self.leader_id} "
-                f"in epoch {self.leader_epoch}",
+                f"{self.key}: the request has leader epoch {current_leader_epoch}; the leader is broker "
+                f"{self.leader_id} in epoch {self.leader_epoch}",
             )
 
     def _leader(self) -> LeaderRole:
         if self.leader is None:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.key} is not led here but by {self.leader_id}")
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.key} is led by broker {self.leader_id}, not by this broker"
+            )
         return self.leader
 
     # Append
@@ -192,17 +195,17 @@ class Partition:
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
     ) -> AppendResult:
-        """Place what a client or coordinator sends behind what is placed already; `write_placed` appends it."""
+        """Place records of a client or coordinator after those placed already; `write_placed` writes them."""
         leader = self.leader or self._leader()
         if required_acks == ALL_ACKS and leader.is_under_min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self.key}: {len(leader.isr.committed)} replicas are in sync, {leader.min_isr} are needed",
+                f"{self.key}: {len(leader.isr.committed)} replica(s) in sync, min.insync.replicas is {leader.min_isr}",
             )
         return self.log.place(records, self.leader_epoch, now_ms, origin, transaction_version)
 
     def write_placed(self, now_ms: int) -> bool:
-        """Write what is placed. Return True if the high watermark moved: a replica alone in sync moves it at once."""
+        """Write placed records. Return True if the high watermark moved, as it does for a replica alone in sync."""
         self.log.write_placed(now_ms)
         leader = self.leader
         return leader is not None and leader.advance_high_watermark(now_ms)
@@ -216,19 +219,19 @@ class Partition:
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
     ) -> LeaderAppend:
-        """Place what a client or coordinator sends, and write it."""
+        """Place and write records of a client or coordinator."""
         result = self.place(records, required_acks, now_ms, origin, transaction_version)
         return LeaderAppend(result, self.write_placed(now_ms))
 
     def acks_error(self, required_offset: Offset) -> ErrorCode | None:
-        """NONE once all in-sync replicas have everything below an offset, an error if they never will; None: wait."""
+        """Return NONE if all in-sync replicas have the records, an error if they never will, or None to wait."""
         leader = self.leader
         if leader is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.log.marks.high_watermark.offset < required_offset:
             return None
-        if len(leader.isr.maximal) < leader.min_isr:
-            # It was large enough when the records were taken, and has shrunk since.
+        if len(leader.isr.maximal) < (leader.min_isr if leader.followers else 1):
+            # The ISR was large enough at the append, and has shrunk since.
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return _NO_ERROR
 
@@ -243,71 +246,77 @@ class Partition:
         last_fetched_epoch: LeaderEpoch = -1,
         takes_data: bool = False,
     ) -> ReplicaRead:
-        """Read from the local log, fenced before; a reader that gives its last epoch is told where it diverges."""
+        """Read from the local log after fencing. A reader that sends its last epoch gets the point of divergence."""
         log = self.log
-        marks = log.placed_marks()
-        found = data = diverging = None
-        log_start_offset = marks.log_start_offset
-        if last_fetched_epoch >= 0:
-            diverging = self._diverging(last_fetched_epoch, offset, marks)
-        if diverging is None:
-            bound = marks.bound(isolation)
-            if offset == bound.offset:  # at the end: nothing to look for
-                aborted: list[AbortedTransaction] | None = [] if isolation is _READ_COMMITTED else None
-                found = _new_tuple(LogRead, (bound, None, False, aborted))
-            else:
-                if (
-                    takes_data
-                    and isolation is not _READ_COMMITTED
-                    and log_start_offset <= offset < bound.offset
-                    and (max_bytes >= SMALL_READ_BYTES or (at_least_one and max_bytes >= 0))
-                ):
-                    small = read_small(log.segments, offset, max_bytes, bound, marks.log_end.offset)
-                    if small is not None:
-                        found, data = _new_tuple(LogRead, (small[0], None, False, None)), small[1]
-                if found is None:
-                    found = read_log(self.key, log.segments, marks, offset, max(max_bytes, 0), isolation, at_least_one)
-                if max_bytes < 0 and offset < bound.offset:
-                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.key}: asked for {max_bytes} bytes")
-        bounds = marks.high_watermark.offset, log_start_offset, marks.last_stable.offset
-        return _new_tuple(ReplicaRead, (found, *bounds, diverging, data))
+        marks, bound, last_stable_offset = log.read_bounds(isolation)
+        data = diverging = None
+        log_start_offset, end = marks.log_start_offset, bound.offset
+        found: LogRead | None
+        if last_fetched_epoch >= 0 and (diverging := self._diverging(last_fetched_epoch, offset, marks)) is not None:
+            found = None
+        elif offset == end:  # nothing to read
+            aborted: list[AbortedTransaction] | None = [] if isolation is _READ_COMMITTED else None
+            found = _new_tuple(LogRead, (bound, None, False, aborted))
+        elif (
+            takes_data
+            and isolation is not _READ_COMMITTED
+            and log_start_offset <= offset < end
+            and (max_bytes >= SMALL_READ_BYTES or (at_least_one and max_bytes >= 0))
+            and (small := read_small(log.segments, offset, max_bytes, bound, marks.log_end.offset)) is not None
+        ):
+            position, data = small
+            found = _new_tuple(LogRead, (position, None, False, None))
+        else:
+            found = read_log(self.key, log.segments, marks, offset, max(max_bytes, 0), isolation, at_least_one)
+            if max_bytes < 0 and offset < end:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"{self.key}: a read of {max_bytes} bytes was requested; it must be 0 or more",
+                )
+        high_watermark = marks.high_watermark.offset
+        return _new_tuple(ReplicaRead, (found, high_watermark, log_start_offset, last_stable_offset, diverging, data))
 
     def _diverging(self, last_fetched_epoch: LeaderEpoch, offset: Offset, marks: Watermarks) -> EpochEnd | None:
         end = self.log.end_of_epoch(last_fetched_epoch)
-        # Below the log start there is nothing to truncate to: the reader has to start anew, whatever the epochs say.
+        # Below the log start truncation is not possible: the reader has to restart, whatever the epochs are.
         if end.end_offset < 0 or end.epoch < 0 or offset < marks.log_start_offset:
             raise OffsetOutOfRange(self.key, offset, marks.log_start_offset, marks.log_end.offset)
         return end if end.epoch < last_fetched_epoch or end.end_offset < offset else None
 
     def follower(self, replica_id: BrokerId, current_leader_epoch: LeaderEpoch) -> FollowerProgress:
-        """The progress of an assigned replica, while leading."""
+        """Return the progress of an assigned replica; a KafkaError unless this broker leads."""
         found = self._leader().followers.get(replica_id)
         if found is None:
-            # With an epoch that matches ours the replica may have been added by metadata that we have yet to see.
+            # If the epoch matches ours, newer metadata that has not arrived yet may have added the replica.
             code = ErrorCode.UNKNOWN_LEADER_EPOCH if current_leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
-            raise KafkaError(code, f"broker {replica_id} is not a replica of {self.key}, which is on {self.replicas}")
+            raise KafkaError(
+                code, f"broker {replica_id} is not a replica of {self.key}; the replicas are {self.replicas}"
+            )
         return found
 
     def end_of_epoch(
         self, epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch = -1, leader_only: bool = True
     ) -> EpochEnd:
-        """Where an epoch ends in this log: OffsetForLeaderEpoch."""
+        """Return the end of an epoch in this log, for OffsetForLeaderEpoch."""
         self.fence(current_leader_epoch, leader_only=leader_only)
         return self.log.end_of_epoch(epoch)
 
     # Moving the start
 
     def delete_records(self, offset: Offset, now_ms: int) -> Offset:
-        """Move the log start up to an offset, -1 for the high watermark; the offset meant."""
+        """Move the log start up to an offset, or to the high watermark with -1; return the offset."""
         self._leader()
         config = self.log.config
         if config.is_compacted and not config.is_deleted_by_retention:
             raise KafkaError(
-                ErrorCode.POLICY_VIOLATION, f"records of {self.key} cannot be deleted, its cleanup.policy is compact"
+                ErrorCode.POLICY_VIOLATION, f"records of {self.key} cannot be deleted: its cleanup.policy has no delete"
             )
         target = self.log.high_watermark if offset == DELETE_TO_HIGH_WATERMARK else offset
         if target < 0:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is no offset of {self.key}")
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} of {self.key} is out of range: it must be -1 (the high watermark) or at least 0",
+            )
         self.log.delete_records(target, now_ms)
         return target
 
@@ -318,16 +327,16 @@ class Partition:
     # Another log directory
 
     def start_move(self, move: MovingCopy) -> None:
-        """Remember the copy that will take the log's place."""
+        """Note the copy that will replace the log."""
         self.move = move
 
     def end_move(self) -> None:
-        """Forget the copy: it has taken the log's place, or the move was cancelled."""
+        """Drop the copy: it has replaced the log, or the move was cancelled."""
         self.move = None
 
     def replace_log(self, log: PartitionLog) -> None:
-        """Go on with a log that has all that ours has."""
-        assert log.log_end_offset == self.log.log_end_offset, f"{self.key}: {log} is no copy of {self.log}"
+        """Use another log with the same records."""
+        assert log.log_end_offset == self.log.log_end_offset, f"{self.key}: {log} is not a copy of {self.log}"
         self.log = log
         if self.role is not None:
             self.role.replace_log(log)

@@ -1,8 +1,8 @@
 """Produce, partition by partition: place records, write them, and fill in that partition's part of the response.
 
-The content of a response depends on the refusal, as in Kafka: records that were refused one by one are listed with a
-message and the log's start; other refusals have no message, and those that say nothing about the log (not here, too
-large, corrupt, disk failed) leave out its start as well.
+The content of a response depends on the refusal, as in Kafka. Records that were refused one by one are listed with a
+message and the log's start. Other refusals have no message. Those that are not about the log's content (not led here,
+too large, corrupt, disk failed) leave out the log start as well.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _SAYS_NOTHING_OF_THE_LOG = frozenset(
 
 
 class ProducePart(ProducedPartition):
-    """One partition's part of a Produce request: its response, and the offset that all replicas have to reach."""
+    """The part of a Produce request about one partition: its response, and the offset that all replicas have to
+    reach."""
 
     __slots__ = ("_size", "key", "partition", "required_offset")
 
@@ -60,7 +61,7 @@ class ProducePart(ProducedPartition):
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
     ) -> OSError | None:
-        """Place records. Return the error of a disk that has failed; every other refusal is in the part."""
+        """Place records. Return the error of a failed disk; any other refusal is noted in the part."""
         failure = None
         self._size = records.size if isinstance(records, CheckedRecords) else len(records)
         try:
@@ -93,23 +94,18 @@ class ProducePart(ProducedPartition):
         elif self.error == ErrorCode.MESSAGE_TOO_LARGE:
             partition.traffic.bytes_rejected += self._size
 
-    def is_lost(self, partitions: HostedPartitions) -> bool:
-        """Return True if the part was placed and could not be written, or its partition is offline."""
+    def count(self, partitions: HostedPartitions) -> bool:
+        """Count the records of a written part. If it was not written, or its partition is offline, refuse the part and
+        return False."""
         partition = self.partition
-        if partition is None or self.error:
+        if partition is None:
+            return True
+        if self.required_offset > partition.log.marks.log_end.offset or partitions.get(self.key) is not partition:
+            self.refuse(ErrorCode.KAFKA_STORAGE_ERROR)
+            self.first_offset = self.append_time_ms = self.log_start = -1
             return False
-        is_written = self.required_offset <= partition.log.marks.log_end.offset
-        return not is_written or partitions.get(self.key) is not partition
-
-    def lose(self) -> None:
-        """Refuse the part, because its disk has failed."""
-        self.refuse(ErrorCode.KAFKA_STORAGE_ERROR)
-        self.first_offset = self.append_time_ms = self.log_start = -1
-
-    def count(self) -> None:
-        """Count the records of a part that is written."""
-        if self.partition is not None and not self.error:
-            traffic: TopicTraffic = self.partition.traffic
-            traffic.bytes_in += self._size
-            if self.first_offset >= 0:
-                traffic.messages_in += self.required_offset - self.first_offset
+        traffic: TopicTraffic = partition.traffic
+        traffic.bytes_in += self._size
+        if self.first_offset >= 0:
+            traffic.messages_in += self.required_offset - self.first_offset
+        return True

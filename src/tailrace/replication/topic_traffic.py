@@ -1,7 +1,7 @@
-"""TopicTraffic: what has gone in and out of a topic's partitions here, counted as Kafka's BrokerTopicMetrics count.
+"""TopicTraffic: the traffic of a topic's partitions here, counted like Kafka's BrokerTopicMetrics.
 
-One per hosted topic; its partitions share it, so that counting is an addition and no lookup. When the last of them
-goes, what it counted stays in the sum over all topics.
+All partitions of a topic share one object, so that counting needs no lookup. When the last partition is removed, the
+counts are added to the sum of all former topics.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import Final
 
 class TopicTraffic:
     COUNTERS: Final = (
-        "bytes_in",  # of records that were appended, as the client sent them
-        "bytes_out",  # of records in answers to consumers
+        "bytes_in",  # of appended records, as the client sent them
+        "bytes_out",  # of records in responses to consumers
         "bytes_rejected",  # of records larger than max.message.bytes
-        "failed_fetch_requests",  # reads of a partition that failed for a reason that no client can cause
-        "failed_produce_requests",  # likewise appends, and those whose records were refused one by one
+        "failed_fetch_requests",  # reads of a partition that failed for a reason other than the client
+        "failed_produce_requests",  # the same for appends, and appends whose records were refused one by one
         "fetch_requests",  # reads of a partition
         "messages_in",
         "produce_requests",  # appends to a partition
         "replication_bytes_in",  # of records fetched from leaders
-        "replication_bytes_out",  # of records in answers to followers
+        "replication_bytes_out",  # of records in responses to followers
     )
     __slots__ = (*COUNTERS, "partitions")
 
     def __init__(self) -> None:
-        self.partitions = 0  # how many of the topic are hosted here, online or not
+        self.partitions = 0  # number of the topic's partitions here, online or offline
         self.bytes_in = 0
         self.bytes_out = 0
         self.bytes_rejected = 0

@@ -1,4 +1,4 @@
-"""The network around the broker: one epoll loop, with threads, clock and signals. May import broker and below.
+"""The network around the broker: one loop, with threads, clock and signals. May import broker and below.
 
 socket ─► loop/ ─► receiving/ ─► BrokerCore.handle ─► take_replies ─► sending/ ─► socket
 

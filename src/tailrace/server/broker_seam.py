@@ -1,11 +1,11 @@
-"""BrokerCore: what the server asks of the broker, and what it gives it.
+"""BrokerCore: the interface between server and broker.
 
-The broker is a value that answers requests: it knows no socket, no thread and no clock. The server hands over one
-frame of a connection at a time, or a run of them that the broker answers together, and takes the replies, which may
-come at once or after a later call.
+The broker is a value that answers requests: it has no socket, no thread and no clock. The server gives it one frame of
+a connection at a time, or a run of frames that the broker answers together. It takes the replies, which may be ready at
+once or after a later call.
 
-A frame is a view of memory that the server writes to again once nobody holds the view. What is kept of it stays as it
-was, at the price of that memory: an operation that is parked should let go of its frame.
+A frame is a view of memory that the server overwrites once no view is left. If the broker keeps a view, the bytes stay
+unchanged and the memory is not reused. So a parked operation should release its frame.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class BrokerCore(Protocol):
 
     @property
     def outbox(self) -> Outbox:
-        """What the broker sends to other nodes."""
+        """The requests of the broker to other nodes."""
 
     @property
     def internal_errors(self) -> InternalErrors:
-        """Takes exceptions that the server survives."""
+        """Notes exceptions that the server survives."""
 
     def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
-        """Handle one frame (without its length prefix). Return True if the connection may send another before the
-        replies are taken: the reply to this one is among them then, and those of the connection are in order."""
+        """Handle one frame (without its length prefix). Return True if the connection may send another frame before
+        the replies are taken: these then include the reply to this one, in order."""
 
     def handle_guarded(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
         """Like `handle`, for a connection whose client has to authenticate, and may have to re-authenticate."""
@@ -44,7 +44,7 @@ class BrokerCore(Protocol):
         """Return the replies since the last call."""
 
     def tick(self, now_ms: int) -> None:
-        """Do what is due."""
+        """Do everything that is due."""
 
     def next_deadline_ms(self) -> int | None:
         """Return when to tick next."""
@@ -53,54 +53,60 @@ class BrokerCore(Protocol):
         """Return the metrics. Families are taken one at a time, with other requests in between."""
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
-        """Count a connection of an address (by a monotonic clock). Return how long to hold it off; 0: not at all."""
+        """Count a new connection of an address. Return how long to delay it, or 0 (by a monotonic clock)."""
+
+    def not_ready_reason(self) -> str | None:
+        """Return why the broker cannot serve clients now, or None if it can."""
 
     def explain_fetch(self, query: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
         """Carry out a fetch and explain it, now or later. Raise ValueError for an invalid query."""
 
+    def describe_waiting(self, now_ms: int) -> dict[str, Any]:
+        """Return the requests that wait, and the fetch sessions."""
+
     def connection_closed(self, connection_id: int, now_ms: int) -> None:
-        """Drop what waits for this connection."""
+        """Drop operations that wait for this connection."""
 
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
         """Call `ready`, now or later, when the broker may stop."""
 
     def close(self, now_ms: int) -> None:
-        """Stop cleanly: everything is durable, all resources are released."""
+        """Stop cleanly: write everything to disk, release all resources."""
 
 
 class Chore(Protocol):
     """Work that takes long, such as an fsync or a compaction: run on a worker thread, applied on the loop."""
 
     def run(self) -> Any:
-        """On a worker thread: the work. It must not touch what the broker may change meanwhile."""
+        """Do the work, on a worker thread. It must not touch objects that the broker may change."""
 
     def apply(self, result: Any, now_ms: int) -> None:
-        """On the loop: what the result means."""
+        """Apply the result, on the loop."""
 
     def failed(self, error: BaseException, now_ms: int) -> None:
-        """On the loop, instead of `apply`, if `run` raised."""
+        """Handle an exception of `run`, on the loop, instead of `apply`."""
 
 
 class Surroundings(Protocol):
-    """What the builder of a broker may use of the server it will live in."""
+    """The server's functions that the builder of a broker may use."""
 
     @property
     def endpoints(self) -> Sequence[Endpoint]:
-        """Where the server listens, with the ports it was given."""
+        """The addresses of the listeners, with the bound ports."""
 
     @property
     def advertised(self) -> Sequence[Endpoint]:
-        """What clients are told to connect to."""
+        """The addresses for clients (advertised.listeners)."""
 
     @property
     def submit(self) -> Callable[[Chore], None]:
-        """Run a chore."""
+        """The function that runs a chore."""
 
     def is_turn_over(self) -> bool:
         """Return True if a request that can pause should do so, because other clients wait."""
 
     def call_soon(self, function: Callable[[], None]) -> bool:
-        """From any thread: run a function on the loop; False if there is no loop yet, or no more."""
+        """Run a function on the loop, from any thread. Return False if the loop does not run."""
 
 
 BrokerBuilder = Callable[[Surroundings], BrokerCore]

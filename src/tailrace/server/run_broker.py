@@ -1,6 +1,6 @@
-"""run_broker: a server as a process. Build, listen, serve, drain when asked to end, close.
+"""run_broker: a server as a process: build, listen, serve, drain on a signal, close.
 
-SIGTERM and SIGINT drain: no new connections, no new requests, replies that are due are sent, then the broker is closed.
+SIGTERM and SIGINT drain: no new connections, no new requests, pending replies are sent, then the broker is closed.
 A second signal ends the draining.
 """
 
@@ -37,7 +37,7 @@ def run_broker(
         look_once()
     finally:
         gc.enable()
-    # A chore that computes must not keep the loop waiting for its turn: 5 ms each time, unless told otherwise.
+    # A computing chore must not delay the loop by Python's default switch interval of 5 ms.
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with stopped_by_signals(server):
         server.listen()
@@ -48,7 +48,7 @@ def run_broker(
 
 @contextmanager
 def stopped_by_signals(server: Server) -> Iterator[None]:
-    """Within, SIGTERM and SIGINT stop the server. For the main thread."""
+    """Stop the server on SIGTERM and SIGINT within this context. For the main thread only."""
     came = 0
 
     def handle(number: int, frame: FrameType | None) -> None:

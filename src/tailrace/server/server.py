@@ -1,9 +1,9 @@
-"""Server: a broker behind its listeners, in this thread or in one of its own.
+"""Server: a broker behind its listeners, in this thread or in its own.
 
-    bind the listeners → build the broker, which may need to know the ports → listen → loop → drain → close the broker
+    bind the listeners → build the broker, which may need the ports → listen → loop → drain → close the broker
 
-Listeners are bound in the order they are given, and everything up to listening happens in the caller's thread: what
-fails, fails there. `stop` may be called from any thread, also twice, and returns when everything is closed.
+Listeners are bound in the given order. Everything up to listening happens in the caller's thread, so that errors are
+raised there. `stop` may be called from any thread, also twice, and returns when everything is closed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tailrace.server.connections.listener import Listener
 from tailrace.server.loop.chores import Chores
 from tailrace.server.loop.clock import wall_clock_ms
 from tailrace.server.loop.loop import Loop
+from tailrace.server.loop.thread_calls import ThreadCalls
 from tailrace.server.loop.turn import Turn
 from tailrace.server.loop.wakeup import WakeUp
 from tailrace.server.metrics.statistics import ServerStatistics
@@ -39,7 +40,7 @@ class ServerStopped(RuntimeError):
 
 
 class _Call(Generic[T]):
-    """A function that another thread runs for us."""
+    """A function to run on the loop's thread for another thread."""
 
     def __init__(self, function: Callable[[], T]) -> None:
         self._function = function
@@ -77,8 +78,8 @@ class Server:
         self._build = build
         self._settings = settings or ServerSettings()
         self._clock_ms = clock_ms
-        self._lock = threading.RLock()  # a signal handler may come while its own thread has it
-        self._calls: set[_Call[Any]] = set()  # those that somebody waits for
+        self._lock = threading.RLock()  # a signal handler may run while its own thread has the lock
+        self._calls: set[_Call[Any]] = set()  # calls that a thread waits for
         self._turn = Turn()
         self._wakeup: WakeUp
         self._chores: Chores
@@ -87,18 +88,18 @@ class Server:
         self._thread: threading.Thread | None = None
         self._loop_thread_id: int | None = None
         self._is_listening = False
-        self._has_ended = False  # the loop runs no more calls
+        self._has_ended = False  # the loop does not run further calls
         self._closed = threading.Event()
         self._closes_broker = True
         self._error: BaseException | None = None
         self.endpoints: tuple[Endpoint, ...] = ()
         self.advertised: tuple[Endpoint, ...] = ()
-        self.metrics: Endpoint | None = None  # where metrics are served
+        self.metrics: Endpoint | None = None  # the address of the metrics endpoint
 
     # Starting
 
     def open(self) -> None:
-        """Bind the listeners and build the broker; nobody can connect yet."""
+        """Bind the listeners and build the broker. Clients cannot connect yet."""
         listeners: list[Listener] = []
         metrics: Listener | None = None
         self._wakeup = WakeUp()
@@ -123,35 +124,34 @@ class Server:
             self._broker,
             listeners,
             settings,
-            self._chores,
-            self._wakeup,
+            ThreadCalls(self._chores, self._wakeup, self._broker.internal_errors),
             self._turn,
             self._clock_ms,
             metrics=metrics,
         )
 
     def is_turn_over(self) -> bool:
-        """From the broker: return True if a request that can pause should do so."""
+        """Return True if a pausable request should pause; called by the broker."""
         return self._turn.is_over()
 
     def submit(self, chore: Chore) -> None:
-        """From the broker: run a chore."""
+        """Run a chore; called by the broker."""
         self._chores.submit(chore)
 
     def run(self) -> None:
-        """Serve in this thread until stopped; raises what ended it, if that was not a stop."""
+        """Serve in this thread until stopped; raise the error that ended it, if any."""
         self.listen()
         self._serve()
         self._raise_error()
 
     def start(self) -> None:
-        """Serve in a thread of its own; clients can connect when this returns."""
+        """Serve in a separate thread; clients can connect when this returns."""
         self.listen()
         self._thread = threading.Thread(target=self._serve, name="tailrace-server", daemon=True)
         self._thread.start()
 
     def listen(self) -> None:
-        """Open for clients, who wait until the server runs."""
+        """Let clients connect; they wait until the server runs."""
         if self._loop is None:
             self.open()
         assert self._loop is not None
@@ -179,9 +179,9 @@ class Server:
             self._chores.apply_finished(self._clock_ms(), self._broker.internal_errors)
             if self._closes_broker:
                 self._broker.close(self._clock_ms())
-                _LOGGER.info("broker stopped: everything is on disk")
+                _LOGGER.info("broker stopped cleanly; everything is on disk")
         except LogDirectoriesFailed as error:
-            _LOGGER.critical("the broker ends: %s", error)
+            _LOGGER.critical("the broker stops because of an error: %s", error)
             self._error = error
         except BaseException as error:
             _LOGGER.critical("the server has failed", exc_info=True)
@@ -204,14 +204,16 @@ class Server:
     # From any thread
 
     def port(self, listener: str | None = None) -> int:
-        """The port of a listener, or of the first one."""
+        """Return the port of a listener, or of the first one."""
         for endpoint in self.endpoints:
             if listener in (None, endpoint.name):
                 return endpoint.port
-        raise KeyError(f"there is no listener {listener}")
+        raise KeyError(
+            f"there is no listener {listener}; the listeners are {', '.join(one.name for one in self.endpoints)}"
+        )
 
     def call(self, function: Callable[[], T]) -> T:
-        """Run a function on the loop's thread, where alone the broker may be touched, and return what it returns."""
+        """Run a function on the loop's thread, the only one that may use the broker, and return its result."""
         if threading.get_ident() == self._loop_thread_id:
             return function()
         call = _Call(function)
@@ -230,25 +232,25 @@ class Server:
         return self.call(self._loop.statistics)
 
     def close_connections(self, is_meant: Callable[[ConnectionContext], bool]) -> int:
-        """Close the connections of some clients at once; says how many."""
+        """Close the connections that match at once; return their number."""
         loop = self._loop
         assert loop is not None
         return self.call(lambda: loop.close_connections(is_meant))
 
     def change_limits(self, limits: LimitSettings) -> None:
-        """Other connection limits from now on."""
+        """Set other connection limits."""
         loop = self._loop
         assert loop is not None
         self.call(lambda: loop.change_limits(limits))
 
     def wake(self) -> None:
-        """Make the loop look at the clock and the broker again."""
+        """Make the loop check the clock and the broker."""
         self.call_soon(lambda: None)
 
     # Stopping
 
     def request_stop(self) -> None:
-        """Begin to drain once the broker may stop, without waiting for the end. Safe in a signal handler."""
+        """Begin to drain as soon as the broker may stop; do not wait for the end. Safe in a signal handler."""
         if self._loop is not None:
             self.call_soon(self._prepare_stop)
 
@@ -258,29 +260,29 @@ class Server:
         self._broker.prepare_stop(self._clock_ms(), self._loop.drain)
 
     def request_stop_now(self) -> None:
-        """End after the pass that runs. Safe in a signal handler."""
+        """Stop after the present pass. Safe in a signal handler."""
         if self._loop is not None:
             self.call_soon(self._loop.stop)
 
     def stop(self) -> None:
-        """Drain, close everything, the broker last; raises what had ended the server before, if anything did."""
+        """Drain, and close everything, the broker last. Raise the error that had ended the server before, if any."""
         self.request_stop()
         self._await_end()
 
     def stop_now(self) -> None:
-        """As `stop`, but pending replies are dropped."""
+        """Like `stop`, but pending replies are dropped."""
         self.request_stop_now()
         self._await_end()
 
     def kill(self) -> None:
-        """Let go of every connection and of the broker without closing it, as a crash would."""
+        """Drop all connections, and the broker without closing it, as a crash would."""
         self._closes_broker = False
         self.stop_now()
 
     def _await_end(self) -> None:
         if self._loop is None:
             return
-        if self._loop_thread_id is None:  # opened and never served
+        if self._loop_thread_id is None:  # opened but never served
             self._loop.stop()
             self._serve()
         assert threading.get_ident() != self._loop_thread_id or self._closed.is_set(), "the loop cannot wait for itself"

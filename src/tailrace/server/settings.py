@@ -1,21 +1,24 @@
-"""ServerSettings: what the network layer is told, under Kafka's names and with Kafka 4.3's defaults but for one:
+"""ServerSettings: the configs of the network layer, with Kafka's names and Kafka 4.3's defaults. The one exception:
 `socket.receive.buffer.bytes` is left to the system, since Kafka's 100 KB double the cost of receiving large requests.
 
-`ServerSettings.parse` takes the strings of a `server.properties` and says in one sentence what is wrong with them; keys
-that are not the network's are left to others. Some are our own: `tailrace.slices` (how ranges of files are sent),
-`tailrace.drain.ms` (how long a stop waits for pending replies), `tailrace.chore.threads`, and `tailrace.metrics.port`
-with `tailrace.metrics.host` (where /metrics is served, by default nowhere, and on the loopback interface).
+`ServerSettings.parse` reads the strings of a `server.properties` and raises InvalidConfig with the reason. It ignores
+configs of other layers. Some configs are our own: `tailrace.slices` (how ranges of files are sent), `tailrace.drain.ms`
+(how long a stop waits for pending replies), `tailrace.chore.threads`, and `tailrace.metrics.port` with
+`tailrace.metrics.host` (the address of /metrics; by default off, and on the loopback interface).
 """
 
 from __future__ import annotations
 
+import os
 import re
+import select
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from tailrace.model.listener_settings import settings_of_listener
+from tailrace.model.system_calls import lacks
 from tailrace.model.topic_config import INT_MAX, LONG_MAX, InvalidConfig
 from tailrace.server.connections.descriptors import Descriptors
 from tailrace.server.connections.endpoints import (
@@ -31,26 +34,27 @@ if TYPE_CHECKING:
     from tailrace.server.peers.outgoing_security import OutgoingSecurity
     from tailrace.server.tls.listener_tls import ListenerTls
 
-SYSTEM_DEFAULT: Final = -1  # a socket buffer whose size the system picks and adapts
-SEND_BUFFER_BYTES: Final = 524_288  # Kafka's 100 KB is filled five times by an answer of 1 MB
-QUEUED_REQUESTS: Final = (
-    10  # of the largest size may be held where queued.max.request.bytes sets no limit; Kafka has none then
-)
+SYSTEM_DEFAULT: Final = -1  # the system chooses the size of a socket buffer
+SEND_BUFFER_BYTES: Final = 524_288  # Kafka's 100 KB is filled five times by a response of 1 MB
+QUEUED_REQUESTS: Final = 10  # requests of the largest size without queued.max.request.bytes; Kafka has no limit then
 _PREFIX: Final = "listener.name."
 _MAX_CONNECTIONS: Final = "max.connections"
 _CREATION_RATE: Final = "max.connection.creation.rate"
 
 
 class SliceStrategy(Enum):
-    """How ranges of files reach a socket; docs/decisions/0010-epoll-loop.md has the figures."""
+    """The method of sending ranges of files; docs/decisions/0010-epoll-loop.md has the figures."""
 
     SENDFILE = "sendfile"
     PREAD = "pread"
 
 
+DEFAULT_SLICES: Final = SliceStrategy.PREAD if lacks(select, "epoll") else SliceStrategy.SENDFILE
+
+
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
-    """How many connections there may be, and how fast they may come."""
+    """Maximum number of connections, and maximum rate of new ones."""
 
     connections_max: int = INT_MAX
     connections_per_ip_max: int = INT_MAX
@@ -72,26 +76,30 @@ class ServerSettings:
     receive_buffer_bytes: int = SYSTEM_DEFAULT
     backlog: int = 50
     idle_ms_max: int = 600_000
-    slices: SliceStrategy = SliceStrategy.SENDFILE
+    slices: SliceStrategy = DEFAULT_SLICES
     drain_ms: int = 2_000
     chore_threads: int = 2
     metrics: Endpoint | None = None
-    tls: Mapping[str, ListenerTls] = field(default_factory=dict)  # of listeners that have it
-    guarded: Mapping[str, int] = field(default_factory=dict)  # those with SASL: the largest request before it is done
-    owns_process: bool = False  # nothing else runs in it, so it may say when garbage is looked for
-    outgoing: OutgoingSecurity | None = None  # how to connect to other nodes, if not in plain text
+    tls: Mapping[str, ListenerTls] = field(default_factory=dict)  # of listeners with TLS
+    guarded: Mapping[str, int] = field(
+        default_factory=dict
+    )  # listeners with SASL → the largest request before authentication
+    owns_process: bool = False  # nothing else runs in the process, so it may configure the garbage collector
+    outgoing: OutgoingSecurity | None = None  # security of connections to other nodes; None: plain text
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> ServerSettings:
         listeners = parse_endpoints("listeners", properties.get("listeners", "PLAINTEXT://:9092"))
         if not listeners:
-            raise InvalidConfig("listeners: there has to be one")
+            raise InvalidConfig("listeners: the list is empty; set at least one, such as PLAINTEXT://localhost:9092")
         check_ports("listeners", listeners)
         protocol_map = parse_protocol_map(properties.get("listener.security.protocol.map", ""))
         protocols = protocols_of(listeners, protocol_map)
-        slices = properties.get("tailrace.slices", SliceStrategy.SENDFILE.value)
+        slices = properties.get("tailrace.slices", DEFAULT_SLICES.value)
         if slices not in (strategy.value for strategy in SliceStrategy):
-            raise InvalidConfig(f"tailrace.slices: {slices!r} is neither sendfile nor pread")
+            raise InvalidConfig(f"tailrace.slices: {slices!r} is not valid; use sendfile or pread")
+        if slices == SliceStrategy.SENDFILE.value and not hasattr(os, "sendfile"):
+            raise InvalidConfig("tailrace.slices: sendfile is not available on this system; use pread")
         request_bytes_max = _integer(properties, "socket.request.max.bytes", 104_857_600, 1, INT_MAX)
         queued_bytes_max = _integer(properties, "queued.max.request.bytes", -1, -LONG_MAX, LONG_MAX)
         return cls(
@@ -121,7 +129,7 @@ def _parse_limits(properties: Mapping[str, str]) -> LimitSettings:
     by_listener: dict[str, dict[str, int]] = {_MAX_CONNECTIONS: {}, _CREATION_RATE: {}}
     for key in properties:
         for setting, values in by_listener.items():
-            # Kafka reads the prefix in lower case, whatever the listener's name looks like elsewhere.
+            # Kafka reads the prefix in lower case, in whatever case the listener's name is written elsewhere.
             match = re.fullmatch(rf"{re.escape(_PREFIX)}([^.]+)\.{re.escape(setting)}", key)
             if match is not None:
                 values[match[1].upper()] = _integer(properties, key, INT_MAX, 1, INT_MAX)
@@ -138,7 +146,7 @@ def _parse_limits(properties: Mapping[str, str]) -> LimitSettings:
 def _parse_tls(properties: Mapping[str, str], protocols: Mapping[str, str]) -> dict[str, ListenerTls]:
     secured = {name: protocol for name, protocol in protocols.items() if protocol.endswith("SSL")}
     if not secured:
-        return {}  # and OpenSSL is not loaded
+        return {}  # without loading OpenSSL
     from tailrace.server.tls.listener_tls import tls_of_listener
 
     return {name: tls_of_listener(properties, name, protocol) for name, protocol in secured.items()}
@@ -156,14 +164,14 @@ def _parse_guarded(properties: Mapping[str, str], protocols: Mapping[str, str]) 
 def _parse_metrics(properties: Mapping[str, str]) -> Endpoint | None:
     if "tailrace.metrics.port" not in properties:
         if "tailrace.metrics.host" in properties:
-            raise InvalidConfig("tailrace.metrics.host: metrics are not served without tailrace.metrics.port")
+            raise InvalidConfig("tailrace.metrics.host: it has no effect without tailrace.metrics.port; set that too")
         return None
     port = _integer(properties, "tailrace.metrics.port", 0, 0, PORT_MAX)
     return Endpoint("METRICS", properties.get("tailrace.metrics.host", "127.0.0.1"), port)
 
 
 def _parse_overrides(text: str) -> dict[str, int]:
-    """`max.connections.per.ip.overrides`: host:count,…"""
+    """Parse `max.connections.per.ip.overrides`: host:count,…"""
     overrides = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         host, colon, count = entry.rpartition(":")

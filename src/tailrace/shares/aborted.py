@@ -1,5 +1,4 @@
-"""Records of aborted transactions, which a group that reads only what is committed never gets: they are archived as
-soon as they are acquired."""
+"""Records of aborted transactions: for a group that reads only committed records, they are archived when acquired."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ def leave_out_aborted(
 
 
 def aborted_batches(read: Sequence[BatchHeader], aborted: Sequence[AbortedTransaction]) -> list[BatchHeader]:
-    """Which of the batches belong to transactions that were aborted."""
+    """Return the batches that belong to aborted transactions."""
     begins = sorted(aborted, key=attrgetter("first_offset"), reverse=True)
     producers: set[int] = set()
     found = []
@@ -41,7 +40,7 @@ def aborted_batches(read: Sequence[BatchHeader], aborted: Sequence[AbortedTransa
         while begins and begins[-1].first_offset <= batch.last_offset:
             producers.add(begins.pop().producer_id)
         if batch.attributes & _CONTROL:
-            # A marker that comes behind the begin of an aborted transaction of its producer is the one that aborts it.
+            # The first marker of a producer after the start of its aborted transaction is the abort marker.
             producers.discard(batch.producer_id)
         elif batch.attributes & _TRANSACTIONAL and batch.producer_id in producers:
             found.append(batch)

@@ -1,7 +1,7 @@
-"""acknowledge, release: what a member says of records that it has acquired, or that it is gone.
+"""acknowledge and release: a member reports on records that it has acquired, or gives them back because it leaves.
 
-A request is carried out whole or not at all: what was changed before something in it proves wrong is taken back. Only
-the locks it has renewed by then stay renewed, as in Kafka.
+A request is carried out completely or not at all. If a part of it is invalid, changes by earlier parts are undone. Only
+the locks that they renewed stay renewed, as in Kafka.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.shares.delivery_settings import ShareSettings
+from tailrace.shares.delivery_settings import DeliverySettings
 from tailrace.shares.in_flight import NOBODY, InFlightBatch, RecordRun, RecordState
 from tailrace.shares.share_partition import Change, SharePartition
 
@@ -34,7 +34,7 @@ _STATES: dict[int, RecordState] = {
 
 
 class Acknowledgement(NamedTuple):
-    """For consecutive offsets: one type for all of them, or one for each."""
+    """The acknowledgement of consecutive offsets: one type for all of them, or one for each."""
 
     first_offset: int
     last_offset: int
@@ -45,10 +45,11 @@ def acknowledge(
     partition: SharePartition,
     member_id: str,
     acknowledgements: Sequence[Acknowledgement],
-    settings: ShareSettings,
+    settings: DeliverySettings,
     now_ms: int,
 ) -> Change:
-    """Do what a member says. The change has to be persisted, if there is one, and completed; KafkaError: nothing is."""
+    """Apply acknowledgements. Return a change to persist and complete, or None; after a KafkaError nothing is
+    changed."""
     doing = _Acknowledging(partition, member_id, settings, now_ms)
     try:
         for one in acknowledgements:
@@ -59,8 +60,8 @@ def acknowledge(
     return doing.change
 
 
-def release(partition: SharePartition, member_id: str, settings: ShareSettings) -> Change:
-    """Give back what a member has acquired."""
+def release(partition: SharePartition, member_id: str, settings: DeliverySettings) -> Change:
+    """Give back the records that a member has acquired."""
     change = Change()
     for batch in partition.batches:
         for run in tuple(batch.runs):
@@ -84,7 +85,7 @@ def _begin(
     batch: InFlightBatch,
     run: RecordRun,
     state: RecordState,
-    settings: ShareSettings,
+    settings: DeliverySettings,
 ) -> None:
     run.begin_giving_up(state, settings.delivery_count_limit)
     change.add(batch, run)
@@ -93,7 +94,7 @@ def _begin(
 
 
 class _Acknowledging:
-    def __init__(self, partition: SharePartition, member_id: str, settings: ShareSettings, now_ms: int) -> None:
+    def __init__(self, partition: SharePartition, member_id: str, settings: DeliverySettings, now_ms: int) -> None:
         self.partition = partition
         self.member_id = member_id
         self.settings = settings
@@ -102,7 +103,7 @@ class _Acknowledging:
 
     def acknowledge(self, one: Acknowledgement) -> None:
         if one.last_offset < self.partition.start_offset:
-            return  # it is archived
+            return  # it is archived already
         for batch in self._find(one):
             if batch.last_offset >= self.partition.start_offset:
                 self._acknowledge_batch(batch, one)
@@ -148,7 +149,7 @@ class _Acknowledging:
             raise _invalid_state("The batch cannot be acknowledged. The batch is not in the acquired state.")
         if run.member_id != self.member_id:
             raise _invalid_state("Member is not the owner of batch record")
-        assert run.state is RecordState.ACQUIRED, f"{run} is not acquired, and yet someone's"
+        assert run.state is RecordState.ACQUIRED, f"{run} has an owner but is not acquired"
 
     def _apply(self, batch: InFlightBatch, run: RecordRun, kind: int) -> None:
         if kind == AcknowledgeType.RENEW:
@@ -160,7 +161,7 @@ class _Acknowledging:
 
 
 def _by_type(batch: InFlightBatch, run: RecordRun, one: Acknowledgement) -> Iterator[tuple[RecordRun, int]]:
-    """A run in pieces that are acknowledged alike."""
+    """Yield the pieces of a run that have one acknowledgement type each."""
     if len(one.types) == 1:
         yield run, one.types[0]
         return

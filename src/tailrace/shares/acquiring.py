@@ -1,12 +1,12 @@
-"""acquire: which records of what was read a member gets, until the lock on them ends.
+"""acquire: gives records of a read to a member, until its lock expires.
 
-What was read overlaps with what is in flight where records were given back; behind that it is new. Batches of the log
-are handed out whole, so that a client unpacks each of them once: `max_records` is rounded up to the end of a batch, and
-what is acquired at once is kept as batches of about `batch_size` records. In record limit mode it is a limit indeed: a
-batch may be handed out in parts.
+Where records were given back, the read overlaps with batches in flight; after those, its records are new. Batches of
+the log are delivered whole, so that a client decompresses each of them once. So `max_records` is rounded up to the end
+of a batch, and records that are acquired together are kept as batches of about `batch_size` records. In record limit
+mode `max_records` is exact, and parts of a batch may be delivered.
 
-A record that was delivered often is suspected of harming whoever gets it. From half of the delivery count limit on, the
-batch it is in is delivered alone, in ever smaller parts; for the last time each record is delivered on its own.
+A record that was delivered often may be the reason why its consumers fail. From half of the delivery count limit on,
+its batch is delivered alone, in smaller and smaller parts. In the last delivery each record is alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
-from tailrace.shares.delivery_settings import ShareSettings
+from tailrace.shares.delivery_settings import DeliverySettings
 from tailrace.shares.in_flight import InFlightBatch, RecordRun, RecordState
 from tailrace.shares.share_partition import NO_OFFSET, Activity, SharePartition
 
@@ -43,7 +43,7 @@ class AcquiredRecords(NamedTuple):
 
 
 class AcquireRequest(NamedTuple):
-    """Who wants how much."""
+    """The member that acquires, and its limits."""
 
     member_id: str
     mode: AcquireMode
@@ -61,10 +61,10 @@ def acquire(
     request: AcquireRequest,
     fetch_offset: int,
     read: Sequence[Span],
-    settings: ShareSettings,
+    settings: DeliverySettings,
     now_ms: int,
 ) -> list[AcquiredRecords]:
-    """Acquire from what was read at an offset; nothing if none of it can be had."""
+    """Acquire from the records that were read at an offset. Return an empty result if none is available."""
     if partition.activity is not Activity.ACTIVE or request.max_records <= 0 or not read:
         return []
     last_offset = read[-1].last_offset
@@ -75,7 +75,7 @@ def acquire(
     if most <= 0:
         if fetch_offset > partition.end_offset:
             return []
-        # It is full, but what lies between has its place already.
+        # The limit of records in flight is reached, but records between batches in flight are counted already.
         most = min(request.max_records, partition.end_offset - fetch_offset + 1)
         last_offset = min(last_offset, partition.end_offset)
     return _Acquiring(partition, request, read, settings, now_ms).acquire(fetch_offset, last_offset, most)
@@ -87,7 +87,7 @@ class _Acquiring:
         partition: SharePartition,
         request: AcquireRequest,
         read: Sequence[Span],
-        settings: ShareSettings,
+        settings: DeliverySettings,
         now_ms: int,
     ) -> None:
         self.partition = partition
@@ -117,7 +117,7 @@ class _Acquiring:
         return acquired
 
     def _archive_missing(self, fetch_offset: int, first_read: int) -> None:
-        """What was to be read and is not in the log any more, compacted away, is done with."""
+        """Archive records that were to be read but are no longer in the log, because they were compacted away."""
         partition = self.partition
         if not partition.batches or fetch_offset >= first_read:
             return
@@ -131,7 +131,7 @@ class _Acquiring:
             partition.delivery_complete_count += archived
             partition.look_for_available()
 
-    # What is in flight already
+    # Batches in flight
 
     def _acquire_known(
         self, known: list[InFlightBatch], base_offset: int, first_read: int, last_offset: int, most: int
@@ -189,7 +189,7 @@ class _Acquiring:
     def _acquire_part(
         self, batch: InFlightBatch, first_offset: int, last_offset: int, most: int, result: list[AcquiredRecords]
     ) -> int:
-        """Acquire what is available between two offsets of a batch; how many records that are."""
+        """Acquire the available records between two offsets of a batch; return their number."""
         taken = 0
         throttled_most = None
         parts: list[AcquiredRecords] = []
@@ -216,7 +216,7 @@ class _Acquiring:
         result += parts
         return taken
 
-    # What is new
+    # New records
 
     def _acquire_new(self, first_offset: int, last_offset: int, most: int) -> _Acquired:
         partition = self.partition
@@ -237,7 +237,7 @@ class _Acquiring:
         return _Acquired(records, last - first + 1)
 
     def _end_of_batch(self, offset: int) -> int:
-        """The last offset of the batch in the log that has an offset; the offset itself if none has it."""
+        """Return the last offset of the batch in the log that contains an offset, or the offset if no batch does."""
         for span in reversed(self.read):
             if span.base_offset <= offset:
                 return max(offset, span.last_offset)
@@ -260,7 +260,7 @@ class _Acquiring:
         return [AcquiredRecords(*span, 1) for span in spans]
 
     def _cut(self, first: int, last: int) -> list[tuple[int, int]]:
-        """In pieces of at least `batch_size`, where batches of the log begin."""
+        """Cut a range into pieces of at least `batch_size`, at the starts of batches in the log."""
         spans = []
         size = max(self.request.batch_size, 1)
         if last - first + 1 > size:
@@ -275,7 +275,7 @@ class _Acquiring:
 
 
 def _slot_from(partition: SharePartition, offset: int) -> int:
-    """The place of the first batch that begins at or behind an offset."""
+    """Return the index of the first batch that begins at or after an offset."""
     return partition.floor_slot(offset - 1) + 1
 
 

@@ -1,4 +1,4 @@
-"""ShareSettings: what a share group's configuration says about the delivery of records."""
+"""DeliverySettings: the delivery configs of a share group."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tailrace.log.watermarks import Isolation
 
 
 @dataclass(frozen=True, slots=True)
-class ShareSettings:
-    """The broker's group.share.…, or the group's own share.…"""
+class DeliverySettings:
+    """The group's share.… configs, or the broker's group.share.… configs."""
 
     record_lock_duration_ms: int = 30_000
     delivery_count_limit: int = 5

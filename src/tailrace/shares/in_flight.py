@@ -1,17 +1,16 @@
-"""InFlightBatch: records that a share group is busy with, and what has become of each of them.
+"""InFlightBatch: records of a share group that are in flight, and the delivery state of each.
 
                      acquire                    accept
     AVAILABLE ─────────────────► ACQUIRED ─────────────────► ACKNOWLEDGED
         ▲                         │   │    reject, a gap, or delivered too often
         └── release, timeout ─────┘   └────────────────────► ARCHIVED
 
-Kafka keeps a state for the batch as a whole until its records differ, and from then on one for every offset. Here a
-batch is one run of records at first, and is cut into shorter runs where they come to differ: the states are the same,
-and what is done to a run costs the same however long it is. `by_offset` remembers that Kafka would look at single
-offsets.
+Kafka keeps one state for a whole batch until its records differ, and then one for every offset. Here a batch is first
+one run of records, and is cut into shorter runs where the records differ. The states are the same, and changing a run
+costs the same for any length. `by_offset` notes that Kafka would look at single offsets.
 
-A change of state that has yet to be persisted can be taken back: the run has a `rollback` until then, and nobody else
-may change it. A piece that is cut off goes on with the same.
+A change of state that is not yet persisted can be undone. Until then the run has a `rollback`, and no other change is
+allowed. A piece that is cut off has the same `rollback`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ NOBODY = ""  # the member of records that nobody has acquired
 
 
 class RecordState(IntEnum):
-    """As it is persisted; 3 was meant for records on their way to be archived and is never used."""
+    """The states, with their persisted numbers. Number 3 was reserved for records being archived, and is never used."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -47,16 +46,16 @@ class Rollback(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class RecordRun:
-    """Consecutive records that are alike."""
+    """Consecutive records with the same state."""
 
     first_offset: int
     last_offset: int
     state: RecordState
     delivery_count: int
     member_id: str = NOBODY
-    deadline_ms: int | None = None  # until when whoever has acquired them may keep them
+    deadline_ms: int | None = None  # when the acquisition lock expires
     rollback: Rollback | None = None
-    is_final: bool = False  # archived whatever becomes of the change under way
+    is_final: bool = False  # stays archived even if the pending change fails
 
     def __len__(self) -> int:
         return self.last_offset - self.first_offset + 1
@@ -74,7 +73,7 @@ class RecordRun:
         self.deadline_ms = deadline_ms
 
     def cut(self, offset: int) -> RecordRun:
-        """Let this one end before an offset inside it; what begins there."""
+        """Let this run end before an offset inside it. Return the rest as a new run."""
         rest = RecordRun(
             offset,
             self.last_offset,
@@ -96,16 +95,16 @@ class RecordRun:
         self.deadline_ms = deadline_ms
 
     def give_up(self, state: RecordState, delivery_count_limit: int) -> None:
-        """Nobody has them any more; what was delivered too often is not made available again."""
+        """Release the records from their member. Records that were delivered too often become archived instead."""
         assert self.state is RecordState.ACQUIRED, f"{self} is not acquired"
-        assert self.rollback is None, f"{self} is being changed"
+        assert self.rollback is None, f"{self} has a pending change"
         if state is RecordState.AVAILABLE and self.delivery_count >= delivery_count_limit:
             state = RecordState.ARCHIVED
         self.state = state
         self.member_id = NOBODY
 
     def begin_giving_up(self, state: RecordState, delivery_count_limit: int) -> None:
-        """As `give_up`, to be completed when it is persisted, or when that has failed."""
+        """Like `give_up`, but pending until it is persisted, or until that has failed."""
         before = Rollback(self.state, self.member_id, delivery_count_limit)
         self.give_up(state, delivery_count_limit)
         self.rollback = before
@@ -144,12 +143,12 @@ class InFlightBatch:
 
     @property
     def whole(self) -> RecordRun:
-        """The one run of a batch whose records have not come to differ."""
+        """The only run of a batch whose records do not differ."""
         assert not self.by_offset
         return self.runs[0]
 
     def differ(self) -> None:
-        """Note that Kafka would keep a state for every offset from now on."""
+        """Note that Kafka would keep one state for every offset from now on."""
         self.by_offset = True
 
     def is_within(self, first_offset: int, last_offset: int) -> bool:
@@ -160,7 +159,7 @@ class InFlightBatch:
         return run if run.first_offset <= offset <= run.last_offset else None
 
     def between(self, first_offset: int, last_offset: int) -> list[RecordRun]:
-        """The runs from an offset to another, cut so that they have nothing else in them."""
+        """Return the runs between two offsets, cut at both."""
         if first_offset > self.last_offset or last_offset < self.first_offset or first_offset > last_offset:
             return []
         runs = self.runs
@@ -174,7 +173,7 @@ class InFlightBatch:
         return runs[first : last + 1]
 
     def shorten(self, run: RecordRun, last_offset: int) -> None:
-        """Let a run end at an offset; what was behind it becomes a run of its own."""
+        """Let a run end at an offset; the records after it become a new run."""
         if run.last_offset > last_offset:
             rest = run.cut(last_offset + 1)
             self.runs.insert(bisect_right(self.runs, run.first_offset, key=_FIRST), rest)

@@ -1,18 +1,18 @@
-"""ShareFetch: a member's request for records, until it is answered.
+"""ShareFetch: a member's request for records, until its response.
 
-It looks for partitions that have something to acquire, be it that records were given back or that there is room for new
-ones, and is answered when these have `min_bytes` together, when one of them cannot be read, or at its deadline. It is
-tried again when records come, when some are given back or done with, and when a partition's state was read.
+It looks for partitions with records to acquire: records that were given back, or new ones within the limit of records
+in flight. The response is sent when these have `min_bytes` together, when one of them cannot be read, or at the
+deadline. It is tried again when records are appended, given back or finished, and when a partition's state was read.
 
-A partition from which nothing could be acquired is not in the answer. One whose log begins behind what is wanted,
-because retention has passed by, moves on, and has nothing to tell this time.
+A partition from which nothing could be acquired is not in the response. If retention has deleted the wanted records,
+the partition moves on to the log start, and is not in this response either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tailrace.fetch.byte_budget import ByteBudget
 from tailrace.log.reading.log_read import LogRead, OffsetOutOfRange
@@ -21,9 +21,10 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.records.batch import CorruptBatch
 from tailrace.shares.aborted import leave_out_aborted
 from tailrace.shares.acquiring import AcquiredRecords, AcquireMode, AcquireRequest, acquire
-from tailrace.shares.share_partitions import HostedShare, ShareKey, SharePartitions
+from tailrace.shares.share_partitions import HostedShare, SharePartitions
 from tailrace.shares.share_read import batches_of, slice_of
 from tailrace.shares.share_sessions import SharedPartition
+from tailrace.shares.state.persisted_state import SharePartitionKey
 from tailrace.waiting.purgatory import DelayedOperation
 
 
@@ -40,7 +41,7 @@ class ShareFetchParams:
 
 
 class ShareAnswer(NamedTuple):
-    """A partition's part of an answer."""
+    """The part of a response about one partition."""
 
     error_code: ErrorCode = ErrorCode.NONE
     records: FileSlice | None = None
@@ -60,7 +61,7 @@ def start_share_fetch(
     answer: Answer,
     now_ms: int,
 ) -> ShareFetch | None:
-    """Fetch from partitions, each with its topic's name. The operation, if it has to wait."""
+    """Fetch from partitions, each with its topic's name. Return the operation if it has to wait."""
     if not partitions or params.max_records == 0 or params.max_bytes == 0:
         answer({}, now_ms)
         return None
@@ -79,7 +80,7 @@ def start_share_fetch(
 
 
 def _rotated(partitions: list[SharedPartition], epoch: int) -> list[SharedPartition]:
-    """Each request of a session begins with another partition."""
+    """Return the partitions in rotated order: each request of a session begins with another one."""
     begin = epoch % len(partitions) if epoch >= 1 else 0
     return partitions[begin:] + partitions[:begin]
 
@@ -104,7 +105,7 @@ class ShareFetch(DelayedOperation):
             self.errors[partition] = error.code
 
         try:
-            hosted = self._shares.host(ShareKey(self.params.group_id, *partition), topic)
+            hosted = self._shares.host(SharePartitionKey(self.params.group_id, *partition), topic)
         except KafkaError as error:
             failed(error)
             return
@@ -112,6 +113,9 @@ class ShareFetch(DelayedOperation):
         self._shares.initialize(hosted, failed, now_ms)
 
     # Waiting
+
+    def facts(self) -> dict[str, Any]:
+        return {"group": self.params.group_id, "partitions": self.partition_count}
 
     def try_complete(self, now_ms: int) -> bool:
         offsets = self._acquirable()
@@ -129,7 +133,7 @@ class ShareFetch(DelayedOperation):
         self._complete(self._acquirable(), {}, now_ms)
 
     def _acquirable(self) -> dict[HostedShare, int]:
-        """The partitions that have something to acquire, with the offset where it begins."""
+        """Return the partitions that have records to acquire, with the offset where they begin."""
         offsets = {}
         for hosted in self.hosted:
             if not hosted.share.can_acquire(self._settings):
@@ -157,7 +161,7 @@ class ShareFetch(DelayedOperation):
                 readable += min(bound.position - position.position, most)
         return readable >= self.params.min_bytes
 
-    # Reading and answering
+    # Read and respond
 
     def _read(self, wanted: list[HostedShare], offsets: dict[HostedShare, int], partition_count: int) -> _Reads:
         budget = ByteBudget(self.params.max_bytes)
@@ -192,7 +196,7 @@ class ShareFetch(DelayedOperation):
 
     def _complete(self, offsets: dict[HostedShare, int], reads: _Reads, now_ms: int) -> bool:
         missing = [one for one in offsets if one not in reads]
-        # Those whose place was known have waited longer: they come first.
+        # Partitions whose log position was known have waited longer, so they come first.
         reads = {**self._read(missing, offsets, len(offsets)), **reads} if missing else reads
         answers: Answers = {}
         left = self.params.max_records

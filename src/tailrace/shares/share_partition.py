@@ -1,19 +1,19 @@
-"""SharePartition: how far a share group is in a partition, and the records it is busy with.
+"""SharePartition: the position of a share group in a partition, and its records in flight.
 
                     start_offset                        end_offset
-    … done ………………………… │ in flight: batches, in order ……… │ not looked at yet …
+    … finished ……………………… │ in flight: batches, in order ……… │ not yet read …
 
-- Everything below `start_offset` is done with. It moves up when the first records in flight are acknowledged or
-  archived, or when the log itself begins later. It never moves back.
-- A batch in flight begins as what one fetch acquired. `end_offset` is the last record of the last batch; while nothing
-  is in flight it is where the next fetch begins.
-- Records that someone gave back lie between others: `_looks_for_available` says that a fetch has to look for them
-  before it goes on at the end.
-- The state that was read at first may have gaps, records that a former leader had handed out and nobody answered for.
-  They are acquired anew; `_gap` says from where on there may be some.
+- Everything below `start_offset` is finished. It moves up when the first records in flight are acknowledged or
+  archived, or when the log start moves. It never moves back.
+- A batch in flight is first what one fetch acquired. `end_offset` is the last record of the last batch. While nothing
+  is in flight, the next fetch begins there.
+- Records that were given back lie between others. `_looks_for_available` means that a fetch has to search for them
+  before it reads at the end.
+- The initial state may have gaps: records that a former leader had delivered, and nobody acknowledged. They are
+  acquired again. `_gap` is the range that may have gaps.
 
-What is acknowledged or given back is a `Change`: it is made at once, shown to nobody, and persisted by whoever asked
-for it, who then says `complete`. A failure takes it back.
+An acknowledgement or release is a `Change`. It is made at once, but is not visible to others. The caller persists it
+and then calls `complete`, which undoes it if that has failed.
 """
 
 from __future__ import annotations
@@ -26,36 +26,20 @@ from typing import NamedTuple
 
 from tailrace.log.segments.position import LogPosition
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.shares.delivery_settings import ShareSettings
+from tailrace.shares.delivery_settings import DeliverySettings
 from tailrace.shares.in_flight import InFlightBatch, RecordRun, RecordState
+from tailrace.shares.state.persisted_state import PersistedState, ShareWrite, StateBatch
 
 _FIRST = attrgetter("first_offset")
 NO_OFFSET = -1
 
 
-class StateBatch(NamedTuple):
-    """What became of consecutive records, as it is persisted."""
-
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
-
-
-class PersistedState(NamedTuple):
-    """What was read of a share partition; a start offset of -1 means that nobody has read from it yet."""
-
-    state_epoch: int
-    start_offset: int
-    batches: Sequence[StateBatch] = ()
-
-
 class Activity(Enum):
-    EMPTY = "nothing was read yet"
+    EMPTY = "its state was not read yet"
     INITIALIZING = "its state is being read"
-    ACTIVE = "records are handed out"
+    ACTIVE = "records are delivered"
     FAILED = "its state could not be read"
-    FENCED = "another one has taken its place"
+    FENCED = "another one has replaced it"
 
 
 class _Part(NamedTuple):
@@ -64,7 +48,7 @@ class _Part(NamedTuple):
 
 
 class Change:
-    """What is to be persisted, with what has to be completed then."""
+    """A change to persist, and the runs to complete after that."""
 
     __slots__ = ("parts",)
 
@@ -75,8 +59,8 @@ class Change:
         state = StateBatch(run.first_offset, run.last_offset, run.state, run.delivery_count)
         self.parts.append(_Part(batch, state))
 
-    def state_batches(self) -> list[StateBatch]:
-        return [part.state for part in self.parts]
+    def state_batches(self) -> tuple[StateBatch, ...]:
+        return tuple([part.state for part in self.parts])
 
 
 class SharePartition:
@@ -86,25 +70,28 @@ class SharePartition:
         self.state_epoch = 0
         self.start_offset = 0
         self.end_offset = 0
-        self.delivery_complete_count = 0  # of those in flight, how many are done with
+        self.delivery_complete_count = 0  # how many records in flight are finished
         self.batches: list[InFlightBatch] = []
-        self.position: LogPosition | None = None  # where the last fetch was to begin
+        self.position: LogPosition | None = None  # where the next fetch begins in the log
         self.position_offset = NO_OFFSET
-        self.deadline_ms: int | None = None  # no record has to be given up before
+        self.deadline_ms: int | None = None  # no lock expires before
         self._looks_for_available = False
         self._gap: _Gap | None = None
 
-    # Its state, read at first
+    # Initial state
 
     def begin(self, state: PersistedState, start_offset: int) -> None:
-        """Go on from what was persisted. IllegalState, which fails it, where that contradicts itself."""
+        """Start from the persisted state. A KafkaError, and the state FAILED, if it contradicts itself."""
         self.state_epoch = state.state_epoch
         self.start_offset = start_offset
         previous_last, gap_start = start_offset - 1, NO_OFFSET
         for one in sorted(state.batches):
             if one.first_offset < start_offset or one.last_offset < one.first_offset:
                 self.activity = Activity.FAILED
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"persisted state {one} with start {start_offset}")
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"the persisted state {one} contradicts the start offset {start_offset}",
+                )
             if gap_start == NO_OFFSET and one.first_offset > previous_last + 1:
                 gap_start = previous_last + 1
             previous_last = one.last_offset
@@ -120,6 +107,16 @@ class SharePartition:
                 self._gap = _Gap(gap_start, self.end_offset)
             self.advance_start()
         self.activity = Activity.ACTIVE
+
+    def write_of(self, change: Change) -> ShareWrite:
+        """Return the write that persists a change, with the epochs, the start offset and the count as they are now."""
+        return ShareWrite(
+            self.state_epoch,
+            self.leader_epoch,
+            self.start_offset,
+            self.delivery_complete_count,
+            change.state_batches(),
+        )
 
     def begin_initializing(self) -> None:
         """Note that the persisted state is being read."""
@@ -164,7 +161,7 @@ class SharePartition:
     def in_flight_count(self) -> int:
         return self.end_offset - self.start_offset + 1 if self.batches else 0
 
-    def can_acquire(self, settings: ShareSettings) -> bool:
+    def can_acquire(self, settings: DeliverySettings) -> bool:
         if self.activity is not Activity.ACTIVE:
             return False
         if self.next_fetch_offset() != self.end_offset + 1:
@@ -174,22 +171,22 @@ class SharePartition:
     # Batches in flight
 
     def floor_slot(self, offset: int) -> int:
-        """The place of the last batch that begins at or before an offset; -1 if there is none."""
+        """Return the index of the last batch that begins at or before an offset; -1 if there is none."""
         return bisect_right(self.batches, offset, key=_FIRST) - 1
 
     def batches_from(self, slot: int, last_offset: int) -> list[InFlightBatch]:
-        """From a place on, those that begin at or before an offset."""
+        """Return the batches from an index on that begin at or before an offset."""
         return self.batches[slot : self.floor_slot(last_offset) + 1]
 
     def put(self, batch: InFlightBatch) -> None:
         self.batches.insert(self.floor_slot(batch.first_offset) + 1, batch)
 
     def begins_inside(self, first_offset: int, last_offset: int) -> bool:
-        """Whether the start offset lies within a range, behind its first."""
+        """Return True if the start offset lies inside a range, after its first offset."""
         return first_offset < self.start_offset <= last_offset
 
     def count_done(self, first_offset: int, last_offset: int) -> int:
-        """How many of a range are not below the start offset."""
+        """Return how many offsets of a range are not below the start offset."""
         return max(last_offset - max(self.start_offset, first_offset) + 1, 0)
 
     def lock_until(self, deadline_ms: int) -> int:
@@ -197,11 +194,12 @@ class SharePartition:
             self.deadline_ms = deadline_ms
         return deadline_ms
 
-    # Gaps in what was read at first
+    # Gaps in the initial state
 
     @property
     def gap_start(self) -> int:
-        """From where on there may be gaps; -1 if there are none, or if something new was acquired behind them."""
+        """The first offset that may be in a gap; -1 if there are no gaps, or if new records were acquired after
+        them."""
         return self._gap.start if self._gap is not None and self._gap.end == self.end_offset else NO_OFFSET
 
     def move_gap(self, offset: int) -> None:
@@ -212,7 +210,7 @@ class SharePartition:
     # Changes
 
     def complete(self, change: Change, *, is_committed: bool, now_ms: int) -> bool:
-        """A change is persisted, or that has failed; says whether the start offset has moved."""
+        """Complete or undo a change after the attempt to persist it. Return True if the start offset has moved."""
         for batch, state in change.parts:
             for run in batch.between(state.first_offset, state.last_offset):
                 run.complete(is_committed=is_committed, now_ms=now_ms)
@@ -222,20 +220,20 @@ class SharePartition:
                     self.delivery_complete_count -= self.count_done(run.first_offset, run.last_offset)
                 if run.deadline_ms is not None:
                     self.lock_until(run.deadline_ms)
-            # The log may have come to begin behind what is available again: nobody could ever read it.
+            # The log start may have moved past records that are available again: nobody could read them.
             if state.first_offset < self.start_offset:
                 self.archive(state.first_offset, self.start_offset, [batch], RecordState.AVAILABLE)
         return is_committed and self.advance_start()
 
     def advance_start(self) -> bool:
-        """Forget what lies at the start and is done with; says whether the start offset has moved."""
+        """Remove finished records at the start. Return True if the start offset has moved."""
         if not self._is_start_done():
             return False
         last_done, done_count = self._last_done()
         if last_done == NO_OFFSET:
             return False
         if last_done == self.batches[-1].last_offset:
-            # The log may begin later by now; Kafka would go back, and be told so by its next read.
+            # The log start may be higher by now. Kafka would go back here, and its next read would correct it.
             self.start_offset = self.end_offset = max(self.start_offset, last_done + 1)
             self.batches.clear()
             self.delivery_complete_count = 0
@@ -254,13 +252,13 @@ class SharePartition:
 
     def _is_start_done(self) -> bool:
         slot = self.floor_slot(self.start_offset)
-        if slot < 0:  # there is a gap at the beginning
+        if slot < 0:  # there is a gap at the start
             return False
         run = self.batches[slot].run_at(self.start_offset) or self.batches[slot].runs[-1]
         return run.is_terminal and run.rollback is None
 
     def _last_done(self) -> tuple[int, int]:
-        """Up to where all records are done with, and how many of them are counted as such."""
+        """Return the last offset up to which all records are finished, and how many of them are counted so."""
         last, count = NO_OFFSET, 0
         gap = self.gap_start
         for batch in self.batches:
@@ -273,10 +271,10 @@ class SharePartition:
                 count += self.count_done(run.first_offset, run.last_offset)
         return last, count
 
-    # Time, and a log that begins later
+    # Timeouts and a moved log start
 
-    def expire(self, settings: ShareSettings, now_ms: int) -> Change:
-        """Take back what was acquired for too long. It has happened, whether it can be persisted or not."""
+    def expire(self, settings: DeliverySettings, now_ms: int) -> Change:
+        """Release records whose lock has expired. This is final, even if it cannot be persisted."""
         change = Change()
         if self.deadline_ms is None or self.deadline_ms > now_ms:
             return change
@@ -291,7 +289,7 @@ class SharePartition:
                 self._expire_run(batch, run, change, settings)
         return change
 
-    def _expire_run(self, batch: InFlightBatch, run: RecordRun, change: Change, settings: ShareSettings) -> None:
+    def _expire_run(self, batch: InFlightBatch, run: RecordRun, change: Change, settings: DeliverySettings) -> None:
         pieces, last_offset = [run], run.last_offset
         if self.begins_inside(run.first_offset, run.last_offset):
             batch.differ()
@@ -308,8 +306,8 @@ class SharePartition:
                 self._looks_for_available = True
 
     def move_start(self, log_start_offset: int) -> None:
-        """The log begins later than was thought: what lies before is done with. What someone has acquired of it is
-        archived when they answer."""
+        """Finish everything before the log start, which has moved. Acquired records before it are archived when their
+        member acknowledges them."""
         if log_start_offset <= self.start_offset:
             return
         if not self.batches:
@@ -334,7 +332,7 @@ class SharePartition:
     def archive(
         self, first_offset: int, end_offset: int, batches: Sequence[InFlightBatch], from_state: RecordState
     ) -> int:
-        """Archive what is in a state, from an offset up to but without another; how many records that were."""
+        """Archive records with a given state between two offsets; return their number."""
         archived = 0
         for batch in batches:
             if batch.first_offset >= end_offset:

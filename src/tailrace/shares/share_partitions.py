@@ -1,11 +1,11 @@
-"""SharePartitions: the share partitions of groups that fetch from here, and what is persisted of them.
+"""SharePartitions: the share partitions of this broker, and their persisted state.
 
-One comes into being with the first fetch, when its state is read, and goes when somebody newer has written that state,
-when the partition is not led here any more, or when no member of the group is connected. The next fetch reads the state
-anew: whatever was acquired by then is available again.
+The first fetch creates a share partition and reads its state. It is removed when a newer leader has written that state,
+when the partition is no longer led here, or when no member of the group is connected. The next fetch reads the state
+again: records that were acquired are then available again.
 
-With one thread that changes anything, a fetch holds a partition from looking for records to acquiring them; Kafka needs
-a lock for that.
+Only one thread changes anything. So a fetch has a partition for itself between looking for records and acquiring them;
+Kafka needs a lock for that.
 """
 
 from __future__ import annotations
@@ -13,34 +13,27 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
-from uuid import UUID
+from typing import Protocol
 
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import Offset, TopicId, TopicPartition
+from tailrace.model.ids import Offset, TopicPartition
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
 from tailrace.shares.acknowledging import Acknowledgement, acknowledge, release
-from tailrace.shares.delivery_settings import ShareSettings
-from tailrace.shares.share_partition import (
-    NO_OFFSET,
-    Activity,
-    Change,
-    PersistedState,
-    SharePartition,
-    StateBatch,
-)
+from tailrace.shares.delivery_settings import DeliverySettings
+from tailrace.shares.share_partition import NO_OFFSET, Activity, Change, SharePartition
 from tailrace.shares.start_offset import RunBeside, StartOffsets
+from tailrace.shares.state.persisted_state import PersistedState, SharePartitionKey, ShareWrite
 from tailrace.waiting.purgatory import Purgatory
 
 _log = logging.getLogger(__name__)
 
-Done = Callable[[KafkaError | None, int], None]  # called once, with what went wrong, if anything, and the time
+Done = Callable[[KafkaError | None, int], None]  # (error or None, now_ms), called once
 
 _LATER = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 _FENCED = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH)
-_TOLD = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_PASSED_ON = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _ENDS = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH,
@@ -49,23 +42,12 @@ _ENDS = (
 )
 
 
-class ShareKey(NamedTuple):
-    """A group's partition. Fetches that want more of its records wait under this key."""
-
-    group_id: str
-    topic_id: bytes
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.group_id}:{TopicId(UUID(bytes=self.topic_id))}:{self.partition}"
-
-
 class Persister(Protocol):
-    """Where states are kept; it answers once, now or later."""
+    """The store of states. It calls `answer` or `refuse` once, now or later."""
 
     def read(
         self,
-        key: ShareKey,
+        key: SharePartitionKey,
         leader_epoch: int,
         answer: Callable[[PersistedState, int], None],
         refuse: Callable[[KafkaError, int], None],
@@ -73,17 +55,21 @@ class Persister(Protocol):
     ) -> None: ...
 
     def write(
-        self, key: ShareKey, partition: SharePartition, batches: Sequence[StateBatch], done: Done, now_ms: int
-    ) -> None:
-        """What has become of records, with the partition's epochs, its start offset and its count as they are now."""
+        self,
+        key: SharePartitionKey,
+        write: ShareWrite,
+        answer: Callable[[ErrorCode, int], None],
+        refuse: Callable[[KafkaError, int], None],
+        now_ms: int,
+    ) -> None: ...
 
 
 class HostedShare:
-    """A share partition, and the replica whose records it hands out."""
+    """A share partition, and the replica whose records it delivers."""
 
     __slots__ = ("key", "replica", "share")
 
-    def __init__(self, key: ShareKey, replica: Partition) -> None:
+    def __init__(self, key: SharePartitionKey, replica: Partition) -> None:
         self.key = key
         self.replica = replica
         self.share = SharePartition(replica.leader_epoch)
@@ -95,7 +81,7 @@ class SharePartitions:
         partitions: HostedPartitions,
         persister: Persister,
         purgatory: Purgatory,
-        settings: Callable[[str], ShareSettings],
+        settings: Callable[[str], DeliverySettings],
         run_beside: RunBeside,
     ) -> None:
         self.partitions = partitions
@@ -103,12 +89,12 @@ class SharePartitions:
         self.purgatory = purgatory
         self.settings = settings
         self._persister = persister
-        self._hosted: dict[ShareKey, HostedShare] = {}
+        self._hosted: dict[SharePartitionKey, HostedShare] = {}
         self._limited_log = LimitedLog(_log)
-        self._deadline_ms: int | None = None  # no record has to be given up before
+        self._deadline_ms: int | None = None  # no lock expires before
         self.acquired_records = 0
         self.acknowledged_records = [0] * 5  # by type
-        self.lock_timeouts = 0  # records that were given up because nobody answered in time
+        self.lock_timeouts = 0  # records whose lock has expired
 
     def __len__(self) -> int:
         return len(self._hosted)
@@ -116,10 +102,10 @@ class SharePartitions:
     def shares(self) -> Sequence[HostedShare]:
         return tuple(self._hosted.values())
 
-    # Which there are
+    # Which exist
 
-    def host(self, key: ShareKey, topic: str) -> HostedShare:
-        """The share partition, a new one if need be; KafkaError if its partition is not led here."""
+    def host(self, key: SharePartitionKey, topic: str) -> HostedShare:
+        """Return the share partition, created if needed; KafkaError if its partition is not led here."""
         found = self.get(key)
         if found is None:
             replica = self.partitions.find(TopicPartition(topic, key.partition))
@@ -128,7 +114,7 @@ class SharePartitions:
             found = self._hosted[key] = HostedShare(key, replica)
         return found
 
-    def get(self, key: ShareKey) -> HostedShare | None:
+    def get(self, key: SharePartitionKey) -> HostedShare | None:
         found = self._hosted.get(key)
         if found is not None and not self.is_current(found):
             self._forget(found)
@@ -136,7 +122,7 @@ class SharePartitions:
         return found
 
     def is_current(self, hosted: HostedShare) -> bool:
-        """Whether its partition is still the one that is led here, and nobody can have led it in between."""
+        """Return True if the replica is still the leader, and no other broker can have led it in between."""
         replica = hosted.replica
         return (
             replica.leader is not None
@@ -150,27 +136,27 @@ class SharePartitions:
             del self._hosted[hosted.key]
 
     def forget_group(self, group_id: str) -> None:
-        """No member is left here: whoever comes reads what is persisted."""
+        """Remove a group without members here. The next fetch reads its persisted state."""
         for hosted in self.shares():
             if hosted.key.group_id == group_id:
                 self._forget(hosted)
 
     def fence_if(self, hosted: HostedShare, error: KafkaError) -> None:
-        """Some errors say that this one's time is over."""
+        """Remove a share partition if the error means that it is outdated."""
         if error.code in _ENDS:
             _log.info("share partition %s is fenced: %s", hosted.key, error)
             self._forget(hosted)
 
     def _warn(self, message: str, hosted: HostedShare, error: KafkaError, now_ms: int) -> None:
-        """Log a failure that fetches repeat until it is mended."""
+        """Log a failure that occurs again with each fetch, until its cause is gone."""
         self._limited_log.write(
             logging.WARNING, message, now_ms, message, share_partition=str(hosted.key), error=str(error)
         )
 
-    # Its state, read at first
+    # Initial state
 
     def initialize(self, hosted: HostedShare, failed: Callable[[KafkaError], None], now_ms: int) -> None:
-        """Have its state read if nobody has yet; `failed` says why that was of no avail, now or later."""
+        """Read the state unless it was read already. `failed` is called if that failed, now or later."""
         share = hosted.share
         if share.activity is not Activity.EMPTY:
             return
@@ -198,13 +184,18 @@ class SharePartitions:
             self.purgatory.check(hosted.key, now_ms)
 
         self._persister.read(
-            hosted.key, share.leader_epoch, answer, lambda error, now_ms: refuse(_as_told(error), now_ms), now_ms
+            hosted.key, share.leader_epoch, answer, lambda error, now_ms: refuse(_client_error(error), now_ms), now_ms
         )
 
-    # What members say
+    # Requests of members
 
     def acknowledge(
-        self, key: ShareKey, member_id: str, acknowledgements: Sequence[Acknowledgement], done: Done, now_ms: int
+        self,
+        key: SharePartitionKey,
+        member_id: str,
+        acknowledgements: Sequence[Acknowledgement],
+        done: Done,
+        now_ms: int,
     ) -> None:
         hosted = self.get(key)
         if hosted is None:
@@ -226,7 +217,7 @@ class SharePartitions:
 
         self._persist(hosted, change, count, now_ms)
 
-    def release(self, key: ShareKey, member_id: str, done: Done, now_ms: int) -> None:
+    def release(self, key: SharePartitionKey, member_id: str, done: Done, now_ms: int) -> None:
         """Give back what a member has acquired."""
         hosted = self.get(key)
         if hosted is None:
@@ -245,14 +236,23 @@ class SharePartitions:
             hosted.share.complete(change, is_committed=error is None, now_ms=now_ms)
             self.note_deadline(hosted.share)
             if error is not None:
-                error = _as_told(error)
+                error = _client_error(error)
                 self.fence_if(hosted, error)
             done(error, now_ms)
             self.purgatory.check(hosted.key, now_ms)
 
-        self._persister.write(hosted.key, hosted.share, change.state_batches(), persisted, now_ms)
+        self._write(hosted, change, persisted, now_ms)
 
-    # Time
+    def _write(self, hosted: HostedShare, change: Change, persisted: Done, now_ms: int) -> None:
+        self._persister.write(
+            hosted.key,
+            hosted.share.write_of(change),
+            lambda _, now_ms: persisted(None, now_ms),
+            persisted,
+            now_ms,
+        )
+
+    # Timeouts
 
     def note_deadline(self, share: SharePartition) -> None:
         deadline_ms = share.deadline_ms
@@ -263,7 +263,7 @@ class SharePartitions:
         return self._deadline_ms
 
     def tick(self, now_ms: int) -> None:
-        """Give up what was acquired for too long."""
+        """Release records whose lock has expired."""
         if self._deadline_ms is None or self._deadline_ms > now_ms:
             return
         self._deadline_ms = None
@@ -274,25 +274,24 @@ class SharePartitions:
                 self._persist_expired(hosted, change, now_ms)
 
     def _persist_expired(self, hosted: HostedShare, change: Change, now_ms: int) -> None:
-        batches = change.state_batches()
-        self.lock_timeouts += sum(batch.last_offset - batch.first_offset + 1 for batch in batches)
+        self.lock_timeouts += sum(batch.last_offset - batch.first_offset + 1 for batch in change.state_batches())
 
         def persisted(error: KafkaError | None, now_ms: int) -> None:
             if error is not None:
-                self._warn("the timeout of acquired records was not written", hosted, error, now_ms)
+                self._warn("the expiry of acquisition locks could not be written", hosted, error, now_ms)
             hosted.share.advance_start()
 
-        self._persister.write(hosted.key, hosted.share, batches, persisted, now_ms)
+        self._write(hosted, change, persisted, now_ms)
         self.purgatory.check(hosted.key, now_ms)
 
 
-def _as_told(error: KafkaError) -> KafkaError:
-    """What a client is told when its group's state cannot be read or written."""
+def _client_error(error: KafkaError) -> KafkaError:
+    """Return the error for a client when its group's state cannot be read or written."""
     if error.code in _LATER:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     elif error.code in _FENCED:
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    elif error.code in _TOLD:
+    elif error.code in _PASSED_ON:
         return error
     else:
         code = ErrorCode.UNKNOWN_SERVER_ERROR

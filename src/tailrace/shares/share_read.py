@@ -1,4 +1,4 @@
-"""Which batches a read has brought, and which of its bytes hold what was acquired of them."""
+"""The batches in a read, and the part of its bytes that contains the acquired records."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _BASE = attrgetter("base_offset")
 
 
 def batches_of(found: FileSlice, fetch_offset: int, new_from: int, max_records: int) -> list[BatchHeader]:
-    """The batches in a slice, as far as anybody can acquire: `max_records` from where those not in flight begin.
+    """Return the batches in a slice, but at most `max_records` from the first new record on.
 
-    A message of an old format is known by its last offset: what lies between it and the one before is counted to it.
+    A message of an old format is known by its last offset. Offsets between it and the message before count to it.
     """
     enough = max(new_from, fetch_offset) + max_records
     end = found.position + found.size
     batches: list[BatchHeader] = []
     for header in walk_headers(found.file, found.position, found.file.size()):
         if header.position + header.size > end:
-            break  # cut short
+            break  # the last batch is incomplete
         if batches and header.base_offset > enough:
             break
         if header.magic < 2:
@@ -38,7 +38,7 @@ def batches_of(found: FileSlice, fetch_offset: int, new_from: int, max_records: 
 
 
 def slice_of(found: FileSlice, batches: Sequence[BatchHeader], acquired: Sequence[AcquiredRecords]) -> FileSlice:
-    """The bytes from the batch that has the first record acquired to the one that has the last."""
+    """Return the bytes from the batch with the first acquired record to the batch with the last."""
     first = max(bisect_right(batches, acquired[0].first_offset, key=_BASE) - 1, 0)
     last = max(bisect_right(batches, acquired[-1].last_offset, key=_BASE) - 1, first)
     begin, end = batches[first].position, batches[last].position + batches[last].size

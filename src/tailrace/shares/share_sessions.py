@@ -1,13 +1,13 @@
-"""ShareSessions: what each member of a share group fetches from here, kept between its requests.
+"""ShareSessions: the partitions that each member of a share group fetches here, kept between its requests.
 
     epoch     in ShareFetch                                          in ShareAcknowledge
-    0         begin a session, in place of the one there may be      INVALID_SHARE_SESSION_EPOCH
-    −1        acknowledge, give back what is acquired, and end it    the same
-    expected  what has changed since the last request                acknowledge
+    0         begin a session, which replaces an existing one        INVALID_SHARE_SESSION_EPOCH
+    −1        acknowledge, release what is acquired, and end it      the same
+    expected  changes since the last request                         acknowledge
     other     INVALID_SHARE_SESSION_EPOCH                            the same
 
-Without a session any epoch but 0 is SHARE_SESSION_NOT_FOUND. There are at most `group.share.max.share.sessions`, and
-nobody is evicted to make room: SHARE_SESSION_LIMIT_REACHED. A session ends with the connection that began it.
+Without a session any epoch but 0 is SHARE_SESSION_NOT_FOUND. There are at most `group.share.max.share.sessions`. No
+session is evicted to make room: SHARE_SESSION_LIMIT_REACHED. A session ends with the connection that began it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def next_epoch(epoch: int) -> int:
 
 
 class SharedPartition(NamedTuple):
-    """A partition as clients name it, by its topic's id."""
+    """A partition by its topic's id, as clients name it."""
 
     topic_id: bytes
     partition: int
@@ -40,8 +40,8 @@ class SessionPartition:
     __slots__ = ("is_due", "topic")
 
     def __init__(self, topic: str | None, *, is_due: bool) -> None:
-        self.topic = topic  # its name, as it was known when the session heard of it; None if there was none
-        self.is_due = is_due  # the next answer has to tell of it, even if there is nothing to tell
+        self.topic = topic  # the topic's name when it was added to the session; None if unknown
+        self.is_due = is_due  # the next response must include it, even without records
 
 
 class SessionKey(NamedTuple):
@@ -65,16 +65,16 @@ class ShareSession:
         for one in forgotten:
             self.partitions.pop(one, None)
 
-    def is_told(self, partition: SharedPartition, *, has_records: bool, has_error: bool) -> bool:
-        """Whether an answer has to tell of a partition; one that had records comes last the next time."""
+    def is_in_response(self, partition: SharedPartition, *, has_records: bool, has_error: bool) -> bool:
+        """Return True if the response must include a partition. A partition with records comes last the next time."""
         known = self.partitions.get(partition)
         if known is None:
             return has_records or has_error
-        is_told = has_records or has_error or known.is_due
+        is_included = has_records or has_error or known.is_due
         known.is_due = has_error
         if has_records:
             self.partitions[partition] = self.partitions.pop(partition)
-        return is_told
+        return is_included
 
 
 class ShareSessions:
@@ -82,7 +82,7 @@ class ShareSessions:
         self._slots = slots
         self._sessions: dict[SessionKey, ShareSession] = {}
         self._by_connection: dict[int, ShareSession] = {}
-        self.members: Counter[str] = Counter()  # of each group, how many have a session
+        self.members: Counter[str] = Counter()  # group → number of members with a session
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -94,7 +94,7 @@ class ShareSessions:
     def get(self, key: SessionKey) -> ShareSession | None:
         return self._sessions.get(key)
 
-    # What a request means
+    # Requests
 
     def begin(
         self, key: SessionKey, partitions: Mapping[SharedPartition, str | None], connection_id: int
@@ -108,8 +108,8 @@ class ShareSessions:
         self.members[key.group_id] += 1
         return session
 
-    def going_on(self, key: SessionKey, epoch: int) -> ShareSession:
-        """The session of a request that is not the first; its epoch moves on unless this is the last."""
+    def continue_session(self, key: SessionKey, epoch: int) -> ShareSession:
+        """Return the session of a request that is not the first. Its epoch moves on unless this is the last."""
         session = self._sessions.get(key)
         if session is None:
             raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
@@ -128,7 +128,7 @@ class ShareSessions:
         return session
 
     def connection_closed(self, connection_id: int) -> ShareSession | None:
-        """The session that was last begun there, over or not."""
+        """Return the session that was last begun on a connection, even if it has ended."""
         return self._by_connection.pop(connection_id, None)
 
     def is_open(self, session: ShareSession) -> bool:

@@ -1,7 +1,7 @@
-"""StartOffsets: where a share group begins in a partition that it has never read (share.auto.offset.reset).
+"""StartOffsets: the first offset of a share group in a partition that it has never read (share.auto.offset.reset).
 
-`by_duration:` asks for the first record after a time, which may lie in a compressed batch. Such batches are read and
-searched one at a time, beside the loop.
+`by_duration:` means the first record after a time, which may be inside a compressed batch. Such batches are read and
+searched one at a time, on another thread.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _DURATION: Final = re.compile(
 _MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
 
 
-# (run, apply(result, now_ms), failed(error, now_ms)): run a function on any thread, then apply its result on the loop
+# (run, apply(result, now_ms), failed(error, now_ms)): call `run` on any thread, then `apply` on the loop's thread
 RunBeside: TypeAlias = Callable[
     [Callable[[], Any], Callable[[Any, int], None], Callable[[BaseException, int], None]], None
 ]
 
 
 class _Question(NamedTuple):
-    """A partition in which a start offset is searched for."""
+    """A partition whose start offset is searched for."""
 
     partition: Partition
     target_ms: int
@@ -76,7 +76,7 @@ class StartOffsets:
             self._take(question, begin_search(question.partition.log, question.target_ms), now_ms)
 
     def _take(self, question: _Question, search: FoundOffset | BatchSearch | None, now_ms: int) -> None:
-        """Answer a question, or search a batch for the answer."""
+        """Return the result of a search, or search a batch for it."""
         if isinstance(search, BatchSearch):
             self._is_searching = True
             self._run_beside(search.find, partial(self._searched, question, search), partial(self._failed, question))
@@ -102,10 +102,12 @@ class StartOffsets:
 
 
 def duration_ms(text: str) -> int:
-    """What Java reads as a duration, in milliseconds."""
+    """Parse an ISO 8601 duration as Java does; return milliseconds."""
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{text} is no ISO 8601 duration")
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, f"'{text}' is not an ISO 8601 duration; use for example PT24H or P7D"
+        )
     total = sum(int(found[name]) * size for name, size in _MS.items() if found[name])
     if found["part"]:
         fraction = int(found["part"].ljust(9, "0")) // 1_000_000

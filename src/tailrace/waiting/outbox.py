@@ -1,19 +1,21 @@
-"""Outbox: requests that this node sends to others, and how it hears of the answers. The core's side of it.
+"""Outbox: requests that this node sends to other nodes, and the callbacks for their responses.
 
     outbox.send(Peer("metadata", host, port), FetchRequest(…), answered, failed)
 
-`answered(response, now_ms)` or `failed(failure, now_ms)` is called once, later and never from within `send`; it may
-send again at once. So whoever talks to another node is a plain object, and a test plays the network:
+Either `answered(response, now_ms)` or `failed(failure, now_ms)` is called once, later and never from within `send`. The
+callback may send again at once. Code that talks to another node is therefore a plain object, and a test can play the
+network:
 
     for request in outbox.take_requests():
         request.answered(Response(…), now_ms)
 
-The server sends what there is after every round (`server/peers/peers.py`): requests to one address on one channel share
-a connection and go out in order, several before the first is answered. The version is the highest that both sides have,
-within `at_least` and `at_most`. A peer answers the requests of a connection one after the other, so what may wait long
-(a fetch) needs a channel of its own. A peer that cannot be reached is left alone for a while, longer each time:
-`failed` is told, and what is sent to it again waits for that time to pass. Records in an answer are views of its
-buffer, which nobody writes to again.
+The server sends the requests after every round (`server/peers/peers.py`). Requests to one address on one channel share
+a connection and are pipelined in order. The version is the highest that both sides support, within `at_least` and
+`at_most`. A peer answers the requests of a connection one after the other, so a request that may wait long (a fetch)
+needs its own channel.
+
+If a peer cannot be reached, `failed` is called, and later requests to it wait for a backoff time that grows with each
+attempt. Records in a response are views of its buffer, which is not written to again.
 """
 
 from __future__ import annotations
@@ -28,30 +30,31 @@ REQUEST_TIMEOUT_MS = 30_000
 
 
 class Peer(NamedTuple):
-    """Where requests go, and what for: connections are not shared between channels."""
+    """The address and the channel of a request. Connections are not shared between channels."""
 
     channel: str
     host: str
     port: int
-    is_controller: bool = False  # one of the controllers, on their listener
+    is_controller: bool = False  # a controller, addressed at its controller listener
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port} ({self.channel})"
 
 
 class Failure(Enum):
-    """Why there is no answer. Only after UNREACHABLE and UNSUPPORTED it is known that the peer has not seen it."""
+    """The reason why there is no response. Only UNREACHABLE and UNSUPPORTED guarantee that the peer has not seen the
+    request."""
 
     UNREACHABLE = "the peer cannot be reached"
     LOST = "the connection was lost"
-    TIMED_OUT = "there was no answer in time"
-    UNSUPPORTED = "the peer has no version of this request that we have"
-    UNREADABLE = "the answer cannot be read"
+    TIMED_OUT = "there was no response in time"
+    UNSUPPORTED = "the peer has no version of this request that this node supports"
+    UNREADABLE = "the response cannot be decoded"
 
 
 Answered: TypeAlias = Callable[[Any, int], None]
 Failed: TypeAlias = Callable[[Failure, int], None]
-AnswerReader: TypeAlias = Callable[[memoryview, int, int], Any]  # of a frame, from a position on, of this version
+AnswerReader: TypeAlias = Callable[[memoryview, int, int], Any]  # arguments: frame, start position, version
 
 
 class OutgoingRequest:
@@ -84,7 +87,7 @@ class OutgoingRequest:
 class Outbox:
     def __init__(self) -> None:
         self.waiting: list[OutgoingRequest] = []  # not taken yet
-        self.unneeded: list[Peer] = []  # whose connections nobody will use again
+        self.unneeded: list[Peer] = []  # peers whose connections are to be closed
         self._flush: Callable[[], object] = _do_nothing
 
     def send(
@@ -99,8 +102,8 @@ class Outbox:
         at_most: int | None = None,
         read: AnswerReader | None = None,
     ) -> None:
-        """Send a request; it has to be answered in time from now on, waiting included. `read`: how its answer is read,
-        where its sender knows a shorter way."""
+        """Send a request. The timeout starts now and includes the time in the outbox. `read` decodes the response in
+        place of the message's own reader."""
         self.waiting.append(OutgoingRequest(peer, body, answered, failed, timeout_ms, at_least, at_most, read))
 
     def flush(self) -> None:
@@ -111,8 +114,8 @@ class Outbox:
         """Have `flush` call `send`, which takes the waiting requests."""
         self._flush = send
 
-    def leave(self, peer: Peer) -> None:
-        """Nothing more will be sent there: its connection is closed. What was sent and not answered has failed."""
+    def disconnect(self, peer: Peer) -> None:
+        """Close the connection to a peer. Its unanswered requests fail."""
         self.unneeded.append(peer)
 
     def take_requests(self) -> list[OutgoingRequest]:

@@ -1,50 +1,72 @@
-"""Purgatory: where requests wait for local state: enough bytes, enough acknowledgements, or their deadline.
+"""Purgatory: where requests wait for local state, such as enough bytes or acknowledgements, or for their deadline.
 
-An operation is watched by keys. Whoever changes something says so with `check(key)`, and every operation watched by
-that key is tried again; `expire(now_ms)` ends those whose deadline has come.
+An operation is watched under keys. Code that changes state calls `check(key)`, and every operation watched under that
+key is tried again. `expire(now_ms)` ends the operations whose deadline has passed.
 
-- Tried once before it is parked. Tried again after, if anything was reported meanwhile: the first try may itself have
-  set something off, and a change that is reported before the operation is watched would otherwise be missed.
+- An operation is tried once before it is parked. If any `check` happened during that first try, it is tried again after
+  it is parked. The first try may itself have caused the check, and a check before the operation is watched would
+  otherwise be missed.
 - An operation ends once: completed, expired or cancelled. It then leaves every watch list and its deadline at once, so
-  memory is bounded by what is waiting and not by what has waited.
-- A key may stand for others: after `link(partition, session)` a check of the partition also tries what is watched by
-  the session. So a fetch session says once which partitions it is about, not with every fetch that waits.
+  memory is bounded by the waiting operations.
+- A key may stand for others: after `link(partition, session)` a check of the partition also tries the operations
+  watched under the session. A fetch session links its partitions once, instead of each waiting fetch doing so.
 - Deadlines are buckets of operations by the millisecond, and a heap of those milliseconds.
-- An operation that raises leaves, and `on_error` is called with it; the operations beside it are not affected.
+- If an operation raises, it is removed and `on_error` is called with it. Other operations are not affected.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
-from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from heapq import heapify, heappop, heappush, nsmallest
+from itertools import islice
+from typing import Any, NamedTuple
 
-_SLACK = 64  # dead milliseconds that the heap may hold before it is swept
+_KEYS_SHOWN = 10
+_SLACK = 64  # empty deadlines that the heap may hold before it is swept
 
 
 class DelayedOperation:
-    """Something that waits. `try_complete` and `expire` answer whoever asked for it."""
+    """A waiting operation. `try_complete` and `expire` send its response."""
 
     __slots__ = ("_keys", "_purgatory", "deadline_ms", "woken_by")
 
     def __init__(self, deadline_ms: int) -> None:
         self.deadline_ms = deadline_ms
-        self.woken_by: Hashable | None = None  # the key whose check tries it now
+        self.woken_by: Hashable | None = None  # the key whose check is trying it now
         self._keys: tuple[Hashable, ...] = ()
-        self._purgatory: Purgatory | None = None  # where it waits
+        self._purgatory: Purgatory | None = None  # the purgatory in which it waits
+
+    @property
+    def kind(self) -> str:
+        """The name of its class, without the underscore of a private one."""
+        return type(self).__name__.lstrip("_")
 
     @property
     def is_waiting(self) -> bool:
         return self._purgatory is not None
 
     def try_complete(self, now_ms: int) -> bool:
-        """True if it could be answered, and then it has been."""
+        """Respond if the operation can be completed. Return True if it was."""
         raise NotImplementedError
 
     def expire(self, now_ms: int) -> None:
-        """Its deadline has come: answer with what there is."""
+        """Respond with the current state, because the deadline has passed."""
         raise NotImplementedError
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the operation waits for, in a form that JSON can express."""
+        return {}
+
+
+class WaitingOperation(NamedTuple):
+    """A waiting operation as it is shown to people: with the first few of the keys under which it is watched."""
+
+    kind: str
+    deadline_ms: int
+    key_count: int
+    keys: list[str]
+    facts: dict[str, Any]
 
 
 class PurgatoryStatistics(NamedTuple):
@@ -73,7 +95,7 @@ class Purgatory:
     # Waiting
 
     def try_complete_or_watch(self, operation: DelayedOperation, keys: Iterable[Hashable], now_ms: int) -> bool:
-        """Complete the operation now, or let it wait; says whether it is complete."""
+        """Complete the operation now or park it. Return True if it is complete."""
         checks = self._checks
         if operation.try_complete(now_ms):
             self._completed += 1
@@ -84,7 +106,7 @@ class Purgatory:
         return self._try(operation, None, now_ms)
 
     def watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> None:
-        """Let an operation wait that is known not to be complete."""
+        """Park an operation that is known not to be complete."""
         self._park(operation, tuple(keys))
 
     def _park(self, operation: DelayedOperation, keys: tuple[Hashable, ...]) -> None:
@@ -111,7 +133,7 @@ class Purgatory:
         watched = self._watched
         for key in operation._keys:
             operations = watched.get(key)
-            if operations is not None:  # a key that was given twice
+            if operations is not None:  # None for a key that was given twice
                 operations.pop(operation, None)
                 if not operations:
                     del watched[key]
@@ -125,15 +147,29 @@ class Purgatory:
         self._waiting -= 1
 
     def _sweep(self) -> None:
-        """A deadline without operations stays in the heap until it is reached; not too many of them at a time."""
+        """Rebuild the heap if it holds too many deadlines without operations. They would otherwise stay until they are
+        reached."""
         if len(self._deadlines) > 2 * len(self._buckets) + _SLACK:
             self._deadlines = list(self._buckets)
             heapify(self._deadlines)
 
-    # Something changed
+    def waiting(self, limit: int) -> list[WaitingOperation]:
+        """Return the waiting operations, the next deadline first, up to a limit."""
+        found: list[WaitingOperation] = []
+        for deadline_ms in nsmallest(limit, self._buckets):
+            for operation in islice(self._buckets[deadline_ms], limit - len(found)):
+                keys = [str(key) for key in operation._keys[:_KEYS_SHOWN]]
+                found.append(
+                    WaitingOperation(operation.kind, deadline_ms, len(operation._keys), keys, operation.facts())
+                )
+            if len(found) >= limit:
+                break
+        return found
+
+    # State changes
 
     def check(self, key: Hashable, now_ms: int) -> int:
-        """Try what is watched by a key, or by one linked to it; how many operations that completed."""
+        """Try the operations watched under a key, or under a key linked to it. Return how many were completed."""
         self._checks += 1
         completed = 0
         operations = self._watched.get(key)
@@ -150,7 +186,7 @@ class Purgatory:
     def _try_all(self, operations: dict[DelayedOperation, None], key: Hashable, now_ms: int) -> int:
         completed = 0
         for operation in tuple(operations):
-            # An earlier one's answer may have ended a later one.
+            # The response of an earlier operation may have ended a later one.
             if operation._purgatory is self and self._try(operation, key, now_ms):
                 completed += 1
         return completed
@@ -170,10 +206,10 @@ class Purgatory:
         self._completed += 1
         return True
 
-    # A key that stands for others
+    # Linked keys
 
     def link(self, key: Hashable, to: Hashable) -> None:
-        """From now on a check of `key` also tries what is watched by `to`."""
+        """Make a check of `key` also try the operations watched under `to`."""
         self._links.setdefault(key, {})[to] = None
 
     def unlink(self, key: Hashable, to: Hashable) -> None:
@@ -193,7 +229,7 @@ class Purgatory:
         return self._deadlines[0] if self._deadlines else None
 
     def expire(self, now_ms: int) -> int:
-        """End every operation whose deadline has come; how many there were."""
+        """End every operation whose deadline has passed. Return their number."""
         expired = 0
         while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
             for operation in tuple(self._buckets[deadline_ms]):
@@ -209,18 +245,18 @@ class Purgatory:
         return expired
 
     def cancel(self, operation: DelayedOperation) -> bool:
-        """Forget an operation that nobody waits for any more; says whether it was waiting."""
+        """Remove an operation whose result is no longer needed. Return True if it was waiting."""
         if operation._purgatory is not self:
             return False
         self._leave(operation)
         return True
 
     def watched_by(self, key: Hashable) -> int:
-        """Return how many operations are watched by a key."""
+        """Return how many operations are watched under a key."""
         return len(self._watched.get(key, ()))
 
     def waiting_by_kind(self) -> Counter[str]:
-        """How many operations of each class wait; looks at every one of them."""
+        """Return the number of waiting operations by class. This iterates over all of them."""
         return Counter(type(operation).__name__ for bucket in self._buckets.values() for operation in bucket)
 
     def statistics(self) -> PurgatoryStatistics:

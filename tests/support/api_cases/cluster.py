@@ -103,7 +103,7 @@ def quota_cases() -> Iterator[Case]:
 
 
 def voter_cases() -> Iterator[Case]:
-    """Of another cluster; of this one: test_raft_voters_like_kafka.py."""
+    """Yield requests that name another cluster. For this cluster: test_raft_voters_like_kafka.py."""
     voter: dict[str, Any] = {"cluster_id": "other", "voter_id": 7, "voter_directory_id": b"d" * 16}
     yield "a voter", lambda _: m.AddRaftVoterRequest(**voter)
     yield "no voter", lambda _: m.RemoveRaftVoterRequest(**voter)

@@ -1,4 +1,4 @@
-"""What the cases share: numbers and names at the limits, and batches."""
+"""Shared by the cases: numbers and names at the limits, and batches."""
 
 from __future__ import annotations
 

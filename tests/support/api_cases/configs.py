@@ -1,5 +1,5 @@
 # ruff: noqa: N806 - short names for the classes of messages
-"""Configurations: described and changed."""
+"""Configs: described and changed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: N806 - short names for the classes of messages
-"""Who may come in: SCRAM credentials, and SASL where nobody has to say who they are."""
+"""SCRAM credentials, and SASL on a listener without authentication."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def credential_cases() -> Iterator[Case]:
 
 
 def token_cases() -> Iterator[Case]:
-    """On a connection without a login; with one: test_delegation_tokens_like_kafka.py."""
+    """Yield requests on an unauthenticated connection. With a login: test_delegation_tokens_like_kafka.py."""
     yield "a token", lambda _: m.CreateDelegationTokenRequest(max_lifetime_ms=-1)
     yield "renewed", lambda _: m.RenewDelegationTokenRequest(hmac=b"none", renew_period_ms=-1)
     yield "expired", lambda _: m.ExpireDelegationTokenRequest(hmac=b"none", expiry_time_period_ms=-1)
@@ -67,8 +67,8 @@ def token_cases() -> Iterator[Case]:
 
 
 def acl_cases() -> Iterator[Case]:
-    """Where there is no authorizer; with one: `acl_cases.py` beside this folder."""
-    for code in (1, 0):  # any, and unknown
+    """Yield requests at a broker without an authorizer. With an authorizer: `acl_cases.py` beside this folder."""
+    for code in (1, 0):  # ANY and UNKNOWN
         codes = {"operation": code, "permission_type": 1}
         filters = {"resource_type_filter": 1, "pattern_type_filter": 1, **codes}
         yield f"acls {code}", lambda _, filters=filters: m.DescribeAclsRequest(**filters)

@@ -192,7 +192,7 @@ def offset_cases(now_ms: int) -> Iterator[Case]:
             topics.setdefault(name, E.OffsetForLeaderTopic(topic=name)).partitions.append(
                 E.OffsetForLeaderPartition(partition=number, leader_epoch=epoch, current_leader_epoch=current)
             )
-        # The field has another default than a consumer has.
+        # The default of the field is not the value that a consumer sends.
         return lambda side: E(topics=list(topics.values()), replica_id=replica)
 
     yield "nothing", epoch_end(replica=-2)

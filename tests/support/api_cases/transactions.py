@@ -1,7 +1,7 @@
 # ruff: noqa: N806 - short names for the classes of messages
-"""Transactions: requests about ids and producers that nobody knows, and those that are odd in themselves.
+"""Transactions: requests about unknown ids and producers, and malformed requests.
 
-What takes a transaction that goes on is played by `tests/support/transaction_play.py`.
+Requests within a running transaction are in `tests/support/transaction_play.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 settings.py       draw_broker_settings, draw_topics: server.properties and topic configs from a seed
 record_data.py    RecordData: record batches of all codecs, whole, damaged and of old formats
-plain_answers.py  PlainAnswers: responses as plain values, without what each broker chooses for itself
+plain_answers.py  PlainAnswers: responses as plain values, without values that each broker chooses itself
 random_twins.py   RandomTwins: one request to both brokers, responses compared
 random_play.py    RandomPlay: draws requests and sends them; `play(seed, …)` starts both brokers
 data_requests.py  DataRequests: Produce, Fetch with sessions, ListOffsets, DeleteRecords, OffsetForLeaderEpoch

@@ -24,7 +24,7 @@ class Drawn(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A part of a Produce request that one whole batch of an idempotent producer makes up."""
+    """A part of a Produce request that consists of one whole batch of an idempotent producer."""
 
     topic: str
     partition: int
@@ -57,7 +57,7 @@ class DataRequests:
     # Produce
 
     def produce(self, versions: list[int], transaction: str | None = None) -> tuple[Drawn, list[Sent]]:
-        """`transaction`: the name of a transactional producer whose batches these are."""
+        """Draw a Produce request. `transaction`: the name of the transactional producer of the batches."""
         dice = self._dice
         version = dice.choice(versions)
         parts: dict[tuple[str, int], tuple[Recipe, Any]] = {}
@@ -116,11 +116,11 @@ class DataRequests:
             del self.sequences[key]
 
     def new_epoch(self, producer: str) -> None:
-        """A transactional producer has a new epoch and counts from 0."""
+        """Give a transactional producer a new epoch, in which it counts from 0."""
         self._forget(producer)
 
     def produced(self, sent: list[Sent], ours: Any, names: dict[str, str]) -> None:
-        """Note the sequences of batches that were appended. `names`: topics by id."""
+        """Note the sequences of appended batches. `names`: topics by id."""
         from tailrace.protocol.json_form import uuid_text
 
         taken = {
@@ -188,7 +188,7 @@ class DataRequests:
         return part
 
     def fetched(self, session: str | None, epoch: int, sides: tuple[Side, Side], answers: tuple[Any, Any]) -> None:
-        """Keep the session as a client does."""
+        """Update the session as a client does."""
         if session is None:
             return
         error = answers[1].error_code

@@ -1,7 +1,8 @@
-"""PlainAnswers: responses as plain values, with words for what each broker chooses for itself.
+"""PlainAnswers: responses as plain values, with words for values that each broker chooses itself.
 
-Ids of topics, sessions, members and producers become names, append times become words. An error message counts as
-text or none, and a text where Kafka has none is no difference. The order of topics and partitions counts in Fetch.
+Ids of topics, sessions, members and producers become names; append times become words. Only the presence of an error
+message is compared, and a message where Kafka has none does not count as a difference. In Fetch the order of topics
+and partitions counts.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class PlainAnswers:
         return form
 
     def batches(self, data: bytes) -> list[Any]:
-        """Return one row per batch; bytes that are no whole batch are shown as they are."""
+        """Return one row per batch; bytes that are not a whole batch are shown as they are."""
         rows: list[Any] = []
         position = 0
         while len(data) - position >= HEADER_SIZE:

@@ -1,6 +1,6 @@
-"""RecordData: what a Produce request carries for a partition, drawn at random.
+"""RecordData: random records of a Produce request for a partition.
 
-A `Recipe` gives the same bytes each time, but for the producer id: each broker hands out its own.
+A `Recipe` gives the same bytes each time, except for the producer id, which each broker hands out itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SHIFTS: Final = (0, 0, 0, 0, 1, 2, -1000, -1000, -HOUR_MS, -30 * DAY_MS, -60 * 
 
 
 class Sequenced(NamedTuple):
-    """The producer's part of a batch."""
+    """The producer id, epoch and sequence of a batch."""
 
     base_sequence: int = -1
     is_transactional: bool = False

@@ -1,7 +1,7 @@
-"""Random broker settings and topic configs, within what both brokers allow.
+"""Random broker settings and topic configs that both brokers allow.
 
 No time limit lies near a timestamp that `record_data.py` draws, so neither the speed of a run nor a random roll jitter
-changes a response. Retention and cleaning, which run by the clock, are off.
+changes a response. Retention and cleaning, which depend on the clock, are off.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def commit(side: OurSide, version: int) -> int:
     return int(answer.topics[0].partitions[0].error_code)
 
 
-def test_without_an_authorizer_there_are_no_acls() -> None:
+def test_acl_requests_without_an_authorizer_get_security_disabled() -> None:
     side = OurSide(start(MemoryFiles(), {}))
     disabled = ErrorCode.SECURITY_DISABLED
     assert side.ask(description(ANYTHING), 3).error_code == disabled
@@ -93,8 +93,10 @@ def test_without_an_authorizer_there_are_no_acls() -> None:
 
 
 @pytest.mark.parametrize(("ask", "versions"), [(produce, (3, 12, 13, 13)), (fetch, (4, 12, 17, 17))])
-def test_records_take_a_right_on_every_way(sides: tuple[OurSide, OurSide], ask: Any, versions: tuple[int, ...]) -> None:
-    """The second request of a newer version goes the short way, whose kinds are asked as well."""
+def test_produce_and_fetch_check_rights_in_every_version(
+    sides: tuple[OurSide, OurSide], ask: Any, versions: tuple[int, ...]
+) -> None:
+    """The second request of a newer version takes the fast path, which must check the rights too."""
     admin, alice = sides
     assert produce(admin, 13) == 0
     right = acl(Operation.WRITE if ask is produce else Operation.READ)
@@ -107,7 +109,7 @@ def test_records_take_a_right_on_every_way(sides: tuple[OurSide, OurSide], ask: 
         assert ask(alice, version) == DENIED
 
 
-def test_commits_take_rights_on_the_group_and_on_the_topic(sides: tuple[OurSide, OurSide]) -> None:
+def test_an_offset_commit_needs_read_on_the_group_and_the_topic(sides: tuple[OurSide, OurSide]) -> None:
     admin, alice = sides
     admin.ask(make("FindCoordinator", key_type=0, coordinator_keys=["g"]), 4)
     assert commit(admin, 9) == 0
@@ -120,7 +122,7 @@ def test_commits_take_rights_on_the_group_and_on_the_topic(sides: tuple[OurSide,
         assert revoke(admin) == 2
 
 
-def test_who_may_not_see_a_topic_does_not_see_it(sides: tuple[OurSide, OurSide]) -> None:
+def test_metadata_leaves_out_topics_without_the_describe_right(sides: tuple[OurSide, OurSide]) -> None:
     admin, alice = sides
     assert alice.ask(make("Metadata", topics=None), 12).topics == []
     assert [one.name for one in admin.ask(make("Metadata", topics=None), 12).topics] == ["orders"]
@@ -129,7 +131,7 @@ def test_who_may_not_see_a_topic_does_not_see_it(sides: tuple[OurSide, OurSide])
 @pytest.mark.parametrize(
     "right", [acl(Operation.CREATE, "new"), acl(Operation.CREATE, CLUSTER_NAME, AclResource.CLUSTER)]
 )
-def test_a_topic_is_made_on_first_use_for_who_may(sides: tuple[OurSide, OurSide], right: Acl) -> None:
+def test_a_topic_is_created_on_first_use_only_with_the_create_right(sides: tuple[OurSide, OurSide], right: Acl) -> None:
     admin, alice = sides
     asked = make("Metadata", topics=[{"name": "new"}], include_topic_authorized_operations=True)
     grant(admin, acl(Operation.DESCRIBE, "new"))
@@ -139,7 +141,7 @@ def test_a_topic_is_made_on_first_use_for_who_may(sides: tuple[OurSide, OurSide]
     assert [one.error_code for one in alice.ask(asked, 12).topics] == [0]
 
 
-def test_acls_are_there_after_a_start() -> None:
+def test_acls_are_in_force_after_a_restart() -> None:
     files = MemoryFiles()
     broker = start(files, SECURED)
     side = OurSide(broker)

@@ -54,7 +54,7 @@ def test_an_election_that_is_not_needed(client: Client, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(2))
-def test_reassignments_on_one_node_are_done_or_refused(client: Client, version: int) -> None:
+def test_reassignments_on_one_node_are_accepted_only_to_itself(client: Client, version: int) -> None:
     parts = [
         AlterPartitionReassignmentsRequest.ReassignablePartition(partition_index=number, replicas=replicas)
         for number, replicas in ((0, [1]), (1, [2]))
@@ -66,7 +66,7 @@ def test_reassignments_on_one_node_are_done_or_refused(client: Client, version: 
 
 
 @pytest.mark.parametrize("version", range(2))
-def test_quotas_are_set_and_told(client: Client, version: int) -> None:
+def test_quotas_can_be_altered_and_described(client: Client, version: int) -> None:
     entry = AlterClientQuotasRequest.EntryData(
         entity=[AlterClientQuotasRequest.EntityData(entity_type="user", entity_name="alice")],
         ops=[AlterClientQuotasRequest.OpData(key="producer_byte_rate", value=1000.0)],
@@ -80,14 +80,14 @@ def test_quotas_are_set_and_told(client: Client, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_a_feature_level_that_nobody_supports_is_refused(client: Client, version: int) -> None:
+def test_an_unsupported_feature_level_is_refused(client: Client, version: int) -> None:
     update = UpdateFeaturesRequest.FeatureUpdateKey(feature=METADATA_VERSION, max_version_level=99)
     answer = client.ask(UpdateFeaturesRequest(feature_updates=[update]), version)
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_the_quorum_is_this_node(client: Client, version: int) -> None:
+def test_describe_quorum_returns_this_node_as_leader_and_only_voter(client: Client, version: int) -> None:
     asked = DescribeQuorumRequest.TopicData(
         topic_name="__cluster_metadata", partitions=[DescribeQuorumRequest.PartitionData(partition_index=0)]
     )
@@ -96,7 +96,7 @@ def test_the_quorum_is_this_node(client: Client, version: int) -> None:
     assert (partition.leader_id, [voter.replica_id for voter in partition.current_voters]) == (1, [1])
 
 
-def test_a_broker_that_is_unregistered_while_it_lives_is_back_at_once(client: Client) -> None:
+def test_a_running_broker_registers_again_after_unregister_broker(client: Client) -> None:
     before = client.broker.services.controller.image.brokers[1].epoch
     assert client.ask(UnregisterBrokerRequest(broker_id=1), 0).error_code == 0
     assert client.broker.services.controller.image.brokers[1].epoch > before
@@ -104,7 +104,7 @@ def test_a_broker_that_is_unregistered_while_it_lives_is_back_at_once(client: Cl
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_features_are_told_from_version_3_on(client: Client, version: int) -> None:
+def test_api_versions_returns_features_from_version_3_on(client: Client, version: int) -> None:
     answer = client.ask(ApiVersionsRequest(client_software_name="t", client_software_version="1"), version)
     finalized = {one.name: one.max_version_level for one in answer.finalized_features}
     supported = {one.name for one in answer.supported_features}
@@ -137,7 +137,7 @@ QUOTA = AlterClientQuotasRequest.EntryData(
     ],
     ids=lambda one: one.SCHEMA.name,
 )
-def test_who_has_no_right_on_the_cluster_is_told_so_in_every_version(client: Client, request_: Any) -> None:
+def test_requests_without_a_right_on_the_cluster_are_refused_in_every_version(client: Client, request_: Any) -> None:
     client.broker = with_authorizer(client.broker, StandardAuthorizer())
     row = API_TABLE[request_.SCHEMA.api_key]
     for version in range(row.min_version, row.max_version + 1):

@@ -29,7 +29,7 @@ from tailrace.protocol.messages import EnvelopeResponse
 from tests.support.acl_cases import every_case, make
 from tests.support.api_twins import OurSide
 from tests.support.memory_files import MemoryFiles
-from tests.support.memory_node import with_authorizer, with_services
+from tests.support.memory_node import with_authorizer, with_fetch_authorizer, with_services
 
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
 SASL = "SASL_PLAINTEXT"  # where tokens may be asked for
@@ -62,7 +62,7 @@ class Recorder(StandardAuthorizer):
 
 @pytest.fixture
 def broker() -> Broker:
-    """With groups of all kinds that have members, and a transaction that goes on."""
+    """A broker with groups of all types that have members, and with an open transaction."""
     ids = count(1)
     made = open_broker(
         MemoryFiles(),
@@ -137,11 +137,11 @@ def _cases(side: OurSide) -> Iterator[Message]:
 
 def _ask_all(broker: Broker, authorizer: Recorder, asked: dict[int, set[Right]]) -> None:
     trusted = with_authorizer(broker, StandardAuthorizer(frozenset({"User:alice"})))
-    trusted.services.fetches.services.authorizer = None
+    trusted = with_fetch_authorizer(trusted, None)
     side = OurSide(trusted, principal="User:alice", listener=SASL)
     side.learn()
     asked_broker = with_authorizer(broker, authorizer)
-    asked_broker.services.fetches.services.authorizer = FetchRights(authorizer)
+    asked_broker = with_fetch_authorizer(asked_broker, FetchRights(authorizer))
     side._broker = asked_broker
     for request in _cases(side):
         row = API_TABLE[request.SCHEMA.api_key]
@@ -155,11 +155,11 @@ def _ask_all(broker: Broker, authorizer: Recorder, asked: dict[int, set[Right]])
         asked[row.key] |= authorizer.asked
 
 
-def test_no_api_is_without_a_rule() -> None:
+def test_every_api_has_an_entry_in_the_table_of_rights() -> None:
     assert RIGHTS.keys() == API_TABLE.keys() | TELEMETRY_TABLE.keys()
 
 
-def test_what_is_asked_is_what_is_said(broker: Broker) -> None:
+def test_handlers_check_exactly_the_rights_of_the_table(broker: Broker) -> None:
     asked: dict[int, set[Right]] = defaultdict(set)
     everything = tuple(AclResource)
     for denied in (everything, (AclResource.CLUSTER,), ()):
@@ -169,7 +169,7 @@ def test_what_is_asked_is_what_is_said(broker: Broker) -> None:
     }
 
 
-def test_an_api_that_nobody_has_thought_of_is_for_those_who_may_do_everything(broker: Broker) -> None:
+def test_an_api_without_an_entry_is_allowed_for_super_users_only(broker: Broker) -> None:
     served: list[Request] = []
     handler = guarded(UNLISTED, lambda request, now_ms: served.append(request))
     request = Request(ConnectionContext(1, principal="User:alice"), UNLISTED, 0, 1, None, None, 0)

@@ -99,7 +99,7 @@ def test_list_offsets_of_every_version_tells_the_end(client: Client, version: in
 
 
 @pytest.mark.parametrize("version", range(14))
-def test_metadata_of_every_version_tells_the_leader(client: Client, version: int) -> None:
+def test_metadata_of_every_version_returns_the_leader(client: Client, version: int) -> None:
     response = client.ask(MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="orders")]), version)
     assert [(one.node_id, one.host, one.port) for one in response.brokers] == [(1, "127.0.0.1", 9092)]
     assert [(one.partition_index, one.leader_id) for one in response.topics[0].partitions] == [(0, 1), (1, 1)]
@@ -108,7 +108,7 @@ def test_metadata_of_every_version_tells_the_leader(client: Client, version: int
 def test_metadata_names_the_registered_brokers_while_none_is_alive(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that is told of no broker at all does not know where to ask again."""
+    """A client that gets no broker at all has no address for a retry."""
     log = client.broker.services.local_controller.log
     fenced = {one.id: replace(one, fenced=True) for one in log.image.brokers.values()}
     monkeypatch.setattr(log, "image", replace(log.image, brokers=fenced))

@@ -56,7 +56,7 @@ def of(**settings: str) -> BrokerConfig:
     )
 
 
-def test_kafkas_own_example_is_taken_as_it_is() -> None:
+def test_kafkas_example_server_properties_is_accepted() -> None:
     config = BrokerConfig.parse(QUICK_START)
     assert config.node_id == 1
     assert config.log_dirs == ("/tmp/kraft-combined-logs",)
@@ -67,7 +67,7 @@ def test_kafkas_own_example_is_taken_as_it_is() -> None:
     assert [warning.partition(" ")[0] for warning in config.warnings] == ["num.recovery.threads.per.data.dir"]
 
 
-def test_one_node_on_a_port_has_its_controller_on_the_next() -> None:
+def test_the_controller_address_of_one_node_has_the_next_port() -> None:
     config = of()
     assert config.node_id == 1
     assert config.endpoints() == (Endpoint("PLAINTEXT", "127.0.0.1", 9092, 0),)
@@ -78,7 +78,7 @@ def test_one_node_on_a_port_has_its_controller_on_the_next() -> None:
     assert BrokerConfig.of(log_dirs=["/data"], port=9092, host="::1").listeners[0].host == "::1"
 
 
-def test_every_key_of_kafka_has_been_thought_of() -> None:
+def test_every_broker_key_of_kafka_is_classified() -> None:
     names = definition("broker")
     counts = {support: sum(support_of(name) is support for name in names) for support in Support}
     assert sum(counts.values()) == len(names) == 363
@@ -103,7 +103,7 @@ def _below(key: str, controllers: str) -> dict[str, str]:
     return {"process.roles": "broker", "controller.listener.names": "CONTROLLER", key: controllers}
 
 
-def test_a_broker_below_other_controllers() -> None:
+def test_a_broker_with_separate_controllers_has_their_addresses() -> None:
     settings = {
         **_below("controller.quorum.bootstrap.servers", "c1:9093,[::1]:9094"),
         "controller.quorum.voters": "3000@c1:9093,3001@c3:9095",
@@ -118,19 +118,19 @@ def test_a_broker_below_other_controllers() -> None:
         ({"ssl.engine.factory.class": "a.B"}, "not supported"),
         ({"listener.name.plaintext.ssl.provider": "x"}, "not supported"),
         ({"listener.name.plaintext.num.partitions": "2"}, "not supported"),
-        ({"listener.name.nowhere.max.connections": "5"}, "no listener NOWHERE"),
-        ({"authorizer.class.name": "a.b.C"}, "a.b.C is not supported; org.apache.kafka"),
-        ({**ACLS, "super.users": "alice"}, "no principal"),
+        ({"listener.name.nowhere.max.connections": "5"}, "listener NOWHERE does not exist"),
+        ({"authorizer.class.name": "a.b.C"}, "a.b.C is not supported; use org.apache.kafka"),
+        ({**ACLS, "super.users": "alice"}, "not a principal"),
         ({"remote.log.storage.system.enable": "true"}, "not supported"),
         ({"listeners": "SASL_SSL://:9092"}, "GSSAPI of listener SASL_SSL is not supported"),
         ({"num.partitions": "0"}, "at least 1"),
-        ({"num.partitions": "many"}, "no number"),
-        ({"process.roles": "controller"}, "no controller alone"),
+        ({"num.partitions": "many"}, "must be a number"),
+        ({"process.roles": "controller"}, "controller is not supported"),
         ({"process.roles": "broker"}, "controller.listener.names"),
         ({"process.roles": "broker", "controller.listener.names": "CONTROLLER"}, "needs controller.quorum.bootstrap"),
-        (_below("controller.quorum.bootstrap.servers", "c1"), "no address"),
-        (_below("controller.quorum.voters", "c1:9093"), "no voter"),
-        (_below("controller.quorum.voters", "1@c1:9093"), "broker only"),
+        (_below("controller.quorum.bootstrap.servers", "c1"), "not an address"),
+        (_below("controller.quorum.voters", "c1:9093"), "not a voter"),
+        (_below("controller.quorum.voters", "1@c1:9093"), "must not be a voter"),
         (
             {
                 **_below("controller.quorum.bootstrap.servers", "c1:9093"),
@@ -139,21 +139,24 @@ def test_a_broker_below_other_controllers() -> None:
             "must not listen",
         ),
         ({"process.roles": "broker,observer"}, "one of broker, controller"),
-        ({"controller.quorum.voters": "1@a:1,2@b:2"}, "can only be alone"),
-        ({"controller.quorum.bootstrap.servers": "a:1,b:2"}, "can only be alone"),
+        ({"controller.quorum.voters": "1@a:1,2@b:2"}, "must be the only voter"),
+        ({"controller.quorum.bootstrap.servers": "a:1,b:2"}, "must be the only voter"),
         ({"broker.id": "2", "node.id": "1"}, "differs"),
         ({"log.dirs": "/a,"}, "between two commas"),
-        ({"listeners": "PLAINTEXT://:9092,PLAINTEXT://:9093"}, "a name of its own"),
+        ({"listeners": "PLAINTEXT://:9092,PLAINTEXT://:9093"}, "a different name"),
         (
             {"listeners": "A://:9092,B://:9092", "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"},
             "more than once",
         ),
         ({"listeners": "OTHER://:9092"}, "no security protocol"),
         ({"listeners": "9092"}, "NAME://host:port"),
-        ({"listeners": "PLAINTEXT://:70000"}, "no port"),
-        ({"listeners": "PLAINTEXT://:9092", "controller.listener.names": "PLAINTEXT"}, "none for clients"),
-        ({"listener.security.protocol.map": "A:ROT13"}, "no listener with"),
-        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "nobody can connect"),
+        ({"listeners": "PLAINTEXT://:70000"}, "70000 is not a valid port"),
+        (
+            {"listeners": "PLAINTEXT://:9092", "controller.listener.names": "PLAINTEXT"},
+            "at least one listener for clients",
+        ),
+        ({"listener.security.protocol.map": "A:ROT13"}, "not NAME:PROTOCOL"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "clients cannot connect"),
         ({"advertised.listeners": "SSL://a:9092"}, "not among the listeners"),
         ({"inter.broker.listener.name": "SSL"}, "not among the advertised"),
         ({"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"}, "only one of"),
@@ -162,17 +165,17 @@ def test_a_broker_below_other_controllers() -> None:
         ({"queued.max.request.bytes": "5"}, "socket.request.max.bytes"),
     ],
 )
-def test_what_is_refused(settings: dict[str, str], reason: str) -> None:
+def test_invalid_broker_settings_are_refused(settings: dict[str, str], reason: str) -> None:
     with pytest.raises(InvalidConfig, match=reason):
         BrokerConfig.of(log_dirs=["/data"], port=9092, settings=settings)
 
 
-def test_what_has_no_effect_and_what_nobody_knows_is_warned_about() -> None:
+def test_settings_without_effect_and_unknown_settings_are_warned_about() -> None:
     config = of(num_io_threads="99", my_own_key="x", broker_heartbeat_interval_ms="2000")
-    assert config.warnings == ["num.io.threads has no effect", "my.own.key is no configuration that is known"]
+    assert config.warnings == ["num.io.threads has no effect", "my.own.key is not a known setting"]
 
 
-def test_values_by_their_type() -> None:
+def test_values_have_the_type_of_their_key() -> None:
     config = of(log_cleaner_io_buffer_load_factor="0.8", auto_create_topics_enable="false", broker_rack="r1")
     assert config.number("log.cleaner.io.buffer.load.factor") == 0.8
     assert config.flag("auto.create.topics.enable") is False
@@ -212,7 +215,7 @@ def test_topics_get_their_defaults_from_the_broker() -> None:
         ({"sasl.kerberos.min.time.before.relogin": "70000"}, True),
     ],
 )
-def test_what_may_change_while_a_broker_runs(settings: dict[str, str], per_broker: bool) -> None:
+def test_allowed_dynamic_changes_are_accepted(settings: dict[str, str], per_broker: bool) -> None:
     check_dynamic_config(settings, per_broker)
 
 
@@ -230,7 +233,7 @@ def test_what_may_change_while_a_broker_runs(settings: dict[str, str], per_broke
         ({"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "5"}, False),
     ],
 )
-def test_what_may_not(settings: dict[str, str], per_broker: bool) -> None:
+def test_forbidden_dynamic_changes_are_refused(settings: dict[str, str], per_broker: bool) -> None:
     with pytest.raises(KafkaError) as refusal:
         check_dynamic_config(settings, per_broker)
     assert refusal.value.code == ErrorCode.INVALID_REQUEST
@@ -239,7 +242,7 @@ def test_what_may_not(settings: dict[str, str], per_broker: bool) -> None:
 # Descriptions
 
 
-def test_a_topic_is_described_with_all_the_places_that_were_looked_at() -> None:
+def test_a_topic_config_is_described_with_its_synonyms() -> None:
     cluster = Cluster()
     cluster.add_topic("t", [1], segment_bytes=" 3000000 ", min_cleanable_dirty_ratio="1")
     cluster.apply([m.ConfigRecord(resource_type=4, resource_name="", name="log.segment.bytes", value="4000000")])
@@ -271,7 +274,7 @@ def test_a_topic_is_described_with_all_the_places_that_were_looked_at() -> None:
         (ConfigResource(7, "x"), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_cannot_be_described(resource: ConfigResource, code: ErrorCode) -> None:
+def test_describing_an_invalid_resource_is_refused(resource: ConfigResource, code: ErrorCode) -> None:
     with pytest.raises(KafkaError) as refusal:
         describe_config(of(), Cluster().image, resource)
     assert refusal.value.code == code
@@ -303,14 +306,14 @@ def test_secrets_and_unknown_settings_are_not_shown() -> None:
         (9999999.0, "9999999.0"),
     ],
 )
-def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> None:
+def test_java_double_matches_javas_double_to_string(value: float, text: str) -> None:
     assert java_double(value) == text
 
 
 # Properties files
 
 
-def test_properties_files() -> None:
+def test_properties_files_are_parsed_as_by_java() -> None:
     text = "a=1\n  b : 2\nc 3\n! no\n# no\n\nd=x\\\n   y\\tz\ne\\=f=g\nh=\\u00e4\\\\\ni\nj==k\nlast=x\\"
     assert parse_properties(text) == {
         "a": "1",
@@ -328,7 +331,7 @@ def test_properties_files() -> None:
         parse_properties("a=1\nb=\\u12")
 
 
-def test_the_authorizers_own_keys_mean_nothing_without_one() -> None:
+def test_authorizer_settings_without_an_authorizer_are_warned_about() -> None:
     own = {"super.users": "User:admin; User:CN=a,O=b", "allow.everyone.if.no.acl.found": " True "}
     assert BrokerConfig.of(log_dirs=["/data"], port=9092, settings={**ACLS, **own}).warnings == []
     alone = BrokerConfig.of(log_dirs=["/data"], port=9092, settings=own)
@@ -339,7 +342,7 @@ def test_the_authorizers_own_keys_mean_nothing_without_one() -> None:
     assert authorizer.allows_unlisted
 
 
-def test_topic_configs_that_are_cached_are_bounded() -> None:
+def test_the_cache_of_topic_configs_is_bounded() -> None:
     cluster = Cluster()
     cluster.add_topic("t", [1])
     config = of()
@@ -349,7 +352,7 @@ def test_topic_configs_that_are_cached_are_bounded() -> None:
     assert len(config._topic_configs) <= 1_000
 
 
-def test_a_topics_setting_that_cannot_be_read_costs_itself_only(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unreadable_topic_setting_does_not_affect_other_settings(caplog: pytest.LogCaptureFixture) -> None:
     cluster = Cluster()
     cluster.add_topic("t", [1], retention_ms="soon", segment_ms="5")
     topic = of().topic_config(cluster.image, "t")
@@ -357,7 +360,7 @@ def test_a_topics_setting_that_cannot_be_read_costs_itself_only(caplog: pytest.L
     assert "retention.ms" in caplog.text
 
 
-def test_a_brokers_setting_that_cannot_be_read_has_its_default() -> None:
+def test_an_unreadable_broker_setting_has_its_default() -> None:
     cluster = Cluster()
     cluster.apply([m.ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="soon")])
     assert of().current("log.retention.ms", cluster.image) is None

@@ -1,4 +1,4 @@
-"""What the broker counts, against what was sent to it."""
+"""Metrics of the broker, compared with the requests that were sent."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def client() -> Client:
     return made
 
 
-def test_what_goes_in_is_counted_by_topic_and_altogether(client: Client) -> None:
+def test_produced_records_are_counted_by_topic_and_in_total(client: Client) -> None:
     create(client, "other")
-    for _ in range(3):  # the first may go another way than the next ones
+    for _ in range(3):  # the first request may take another path than the next ones
         produce(client, "orders", batch(5), batch(2))
         produce(client, "other", batch(1))
     read = samples(client.broker)
@@ -84,7 +84,7 @@ def test_what_goes_in_is_counted_by_topic_and_altogether(client: Client) -> None
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_a_batch_alone_is_counted_as_one_among_others_is(client: Client, acks: int) -> None:
+def test_single_batches_are_counted_with_acks_1_and_all(client: Client, acks: int) -> None:
     for _ in range(4):
         produce(client, "orders", batch(3), acks=acks)
         fetch(client, "orders")
@@ -97,7 +97,7 @@ def test_a_batch_alone_is_counted_as_one_among_others_is(client: Client, acks: i
     assert read["kafka_network_requestmetrics_errors", "Fetch", "NONE"] == 8  # of the response and of its partition
 
 
-def test_what_goes_out_is_what_is_sent_not_what_is_stored(client: Client) -> None:
+def test_bytes_out_counts_the_bytes_sent_including_converted_ones(client: Client) -> None:
     data = batch(5)
     produce(client, "orders", data, data)
     fetch(client, "orders")
@@ -110,7 +110,7 @@ def test_what_goes_out_is_what_is_sent_not_what_is_stored(client: Client) -> Non
     assert samples(client.broker)[TRAFFIC + "bytesout", "orders"] == len(data) + converted
 
 
-def test_records_that_are_too_large_are_rejected_not_failed() -> None:
+def test_too_large_records_count_as_rejected_bytes_not_as_failures() -> None:
     client = Client(start())
     create(client, "small", **{"max.message.bytes": "100"})
     data = batch(1, size=200)
@@ -123,7 +123,7 @@ def test_records_that_are_too_large_are_rejected_not_failed() -> None:
     assert read["kafka_network_requestmetrics_errors", "Produce", "MESSAGE_TOO_LARGE"] == 1
 
 
-def test_records_that_are_refused_are_failures() -> None:
+def test_refused_records_count_as_failed_produce_requests() -> None:
     client = Client(start())
     create(client, "keyed", **{"cleanup.policy": "compact"})
     assert produce(client, "keyed", batch(2)).responses[0].partition_responses[0].error_code == 87
@@ -132,7 +132,7 @@ def test_records_that_are_refused_are_failures() -> None:
     assert read[TRAFFIC + "messagesin", "keyed"] == 0
 
 
-def test_a_topic_that_is_not_there_leaves_no_series(client: Client) -> None:
+def test_requests_for_unknown_topics_create_no_series(client: Client) -> None:
     before = set(samples(client.broker))
     for number in range(100):
         produce(client, f"guess-{number}", batch(1))
@@ -146,7 +146,7 @@ def test_a_topic_that_is_not_there_leaves_no_series(client: Client) -> None:
     }
 
 
-def test_a_deleted_topic_leaves_no_series_but_stays_in_the_sums(client: Client) -> None:
+def test_a_deleted_topic_has_no_series_but_stays_in_the_totals(client: Client) -> None:
     create(client, "passing", 3)
     produce(client, "passing", batch(4), batch(4), batch(4))
     fetch(client, "passing")
@@ -161,7 +161,7 @@ def test_a_deleted_topic_leaves_no_series_but_stays_in_the_sums(client: Client) 
     assert samples(client.broker)[TRAFFIC + "messagesin", "passing"] == 0
 
 
-def test_a_partition_that_goes_offline_takes_no_counts_with_it(client: Client) -> None:
+def test_an_offline_partition_stays_in_the_topic_counters(client: Client) -> None:
     produce(client, "orders", batch(4), batch(4))
     client.broker.services.partitions.mark_offline(TopicPartition("orders", 0))
     read = samples(client.broker)
@@ -171,7 +171,7 @@ def test_a_partition_that_goes_offline_takes_no_counts_with_it(client: Client) -
     assert ("kafka_log_log_size", "orders", "0") not in read
 
 
-def test_logs_replicas_and_the_controller_are_told(client: Client) -> None:
+def test_logs_replicas_and_the_controller_have_metrics(client: Client) -> None:
     data = batch(4)
     produce(client, "orders", data)
     read = samples(client.broker)
@@ -221,7 +221,7 @@ def test_counters_are_declared_as_such_and_names_are_unique(client: Client) -> N
     assert {family.kind for family in families if family.name.startswith(TRAFFIC)} == {Kind.COUNTER}
 
 
-def test_quotas_that_are_set_tell_what_clients_use_and_how_long_they_pause() -> None:
+def test_set_quotas_have_metrics_of_rate_and_throttle_time() -> None:
     client = Client(start())
     create(client, "orders")
     names = {name for name, *_ in samples(client.broker)}
@@ -231,15 +231,15 @@ def test_quotas_that_are_set_tell_what_clients_use_and_how_long_they_pause() -> 
     limit = request.OpData(key="producer_byte_rate", value=100.0)
     request.entries = [request.EntryData(entity=entity, ops=[limit])]
     assert client.ask(request, 1).entries[0].error_code == 0
-    told = produce(client, "orders", batch(10, 300))
-    assert told.throttle_time_ms > 0
+    response = produce(client, "orders", batch(10, 300))
+    assert response.throttle_time_ms > 0
     read = samples(client.broker)
     assert read["kafka_server_produce_byte_rate", "", "test"] > 100
-    assert read["kafka_server_produce_throttle_time", "", "test"] == told.throttle_time_ms
+    assert read["kafka_server_produce_throttle_time", "", "test"] == response.throttle_time_ms
     assert not any(name.startswith("kafka_server_fetch_byte_rate") for name, *_ in read)
 
 
-def test_directories_quorum_and_replicas_are_told() -> None:
+def test_directories_quorum_and_replicas_have_metrics() -> None:
     client = Client(start())
     create(client, "orders")
     broker = client.broker

@@ -53,7 +53,7 @@ def change(client: Client, kind: int, name: str, key: str, operation: int, value
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_every_version_tells_a_topics_settings(client: Client, version: int) -> None:
+def test_every_version_describes_the_configs_of_a_topic(client: Client, version: int) -> None:
     assert change(client, ResourceType.TOPIC, "orders", "retention.ms", SET, "5000").error_code == 0
     answer = describe(client, ResourceType.TOPIC, "orders", ["retention.ms", "segment.bytes"], version)
     found = {one.name: one for one in answer.configs}
@@ -65,7 +65,7 @@ def test_every_version_tells_a_topics_settings(client: Client, version: int) -> 
         assert found["retention.ms"].synonyms[0].source == ConfigSource.DYNAMIC_TOPIC_CONFIG
 
 
-def test_a_change_reaches_the_log_and_goes_away_again(client: Client) -> None:
+def test_a_topic_config_change_and_its_deletion_reach_the_log(client: Client) -> None:
     (directory,) = client.broker.services.logs.directories
     (log,) = directory.logs.values()
     change(client, ResourceType.TOPIC, "orders", "retention.ms", SET, "5000")
@@ -75,7 +75,7 @@ def test_a_change_reaches_the_log_and_goes_away_again(client: Client) -> None:
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_alter_configs_leaves_only_what_it_names(client: Client, version: int) -> None:
+def test_alter_configs_resets_settings_that_it_does_not_name(client: Client, version: int) -> None:
     change(client, ResourceType.TOPIC, "orders", "retention.ms", SET, "5000")
     resource = AlterConfigsRequest.AlterConfigsResource(
         resource_type=ResourceType.TOPIC,
@@ -96,17 +96,17 @@ def test_alter_configs_leaves_only_what_it_names(client: Client, version: int) -
         (99, "x", ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_has_no_configuration_is_refused(client: Client, kind: int, name: str, error: ErrorCode) -> None:
+def test_describing_an_unknown_resource_is_refused(client: Client, kind: int, name: str, error: ErrorCode) -> None:
     answer = describe(client, kind, name)
     assert (answer.error_code, answer.configs) == (error, [])
 
 
-def test_listeners_cannot_be_moved_while_the_broker_runs(client: Client) -> None:
+def test_a_change_of_listeners_at_run_time_is_refused(client: Client) -> None:
     answer = change(client, ResourceType.BROKER, "1", "listeners", SET, "PLAINTEXT://:1")
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_a_count_of_threads_is_halved_or_doubled_at_most(client: Client) -> None:
+def test_a_thread_count_can_be_at_most_halved_or_doubled(client: Client) -> None:
     def to(value: str, name: str = "1") -> ErrorCode:
         return ErrorCode(change(client, ResourceType.BROKER, name, "num.replica.fetchers", SET, value).error_code)
 
@@ -120,7 +120,7 @@ def test_a_count_of_threads_is_halved_or_doubled_at_most(client: Client) -> None
     )
 
 
-def test_what_has_a_configuration_is_listed(client: Client) -> None:
+def test_list_config_resources_returns_resources_by_type(client: Client) -> None:
     change(client, ResourceType.CLIENT_METRICS, "sub", "interval.ms", SET, "1000")
 
     def listed(version: int, *kinds: int) -> set[tuple[int, str]]:
@@ -134,7 +134,7 @@ def test_what_has_a_configuration_is_listed(client: Client) -> None:
     assert client.ask(ListConfigResourcesRequest(resource_types=[64]), 1).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_a_throttle_is_told_without_a_default_and_only_where_it_is_set(client: Client) -> None:
+def test_a_dynamic_only_config_is_described_only_where_it_is_set(client: Client) -> None:
     name = "leader.replication.throttled.rate"
 
     def told() -> list[tuple[str, int]]:

@@ -26,16 +26,16 @@ KEY = TopicPartition("orders", 0)
 
 
 class SlowController:
-    """What is told of directories is carried out when we say so."""
+    """A controller that assigns directories only when the test calls `carry_out`."""
 
     def __init__(self, client: Client) -> None:
         controller: Any = client.broker.services.controller
-        self.told: list[tuple[bytes, bytes, int]] = []
+        self.reported: list[tuple[bytes, bytes, int]] = []
         self._assign = controller.assign_directories
-        controller.assign_directories = lambda places, now_ms: self.told.extend(places)
+        controller.assign_directories = lambda places, now_ms: self.reported.extend(places)
 
     def carry_out(self) -> None:
-        places, self.told = self.told, []
+        places, self.reported = self.reported, []
         self._assign(places, NOW_MS)
 
 
@@ -67,14 +67,14 @@ def ordered(files: MemoryFiles, *paths: str) -> tuple[Client, SlowController, st
     return client, controller, source, target
 
 
-def test_the_log_stays_until_the_metadata_says_that_it_is_elsewhere() -> None:
+def test_the_old_log_is_kept_until_the_metadata_has_the_new_directory() -> None:
     client, controller, source, target = ordered(MemoryFiles())
-    assert controller.told == [(directory(client, target), client.broker.services.partitions.find(KEY).topic_id, 0)]
+    assert controller.reported == [(directory(client, target), client.broker.services.partitions.find(KEY).topic_id, 0)]
     assert place(client.broker) == [source]
     produce(client, b"c")
     run(client)
-    assert log_dirs(client)[target, True][1] == 0  # the copy follows all the while
-    assert len(controller.told) == 1
+    assert log_dirs(client)[target, True][1] == 0  # the copy follows the log meanwhile
+    assert len(controller.reported) == 1
     controller.carry_out()
     run(client)
     assert place(client.broker) == [target]
@@ -82,13 +82,13 @@ def test_the_log_stays_until_the_metadata_says_that_it_is_elsewhere() -> None:
     assert not client.broker.services.moves
 
 
-def test_what_nobody_has_answered_is_told_again() -> None:
+def test_an_unconfirmed_directory_assignment_is_sent_again_after_30_seconds() -> None:
     client, controller, _, _ = ordered(MemoryFiles())
     run(client, 30_000)
-    assert len(controller.told) == 2
+    assert len(controller.reported) == 2
 
 
-def test_a_move_that_is_given_up_is_taken_back() -> None:
+def test_a_cancelled_move_assigns_the_source_directory_again() -> None:
     client, controller, source, _ = ordered(MemoryFiles(), A, B, C)
     controller.carry_out()
     assert assigned(client) != directory(client, source)
@@ -99,7 +99,7 @@ def test_a_move_that_is_given_up_is_taken_back() -> None:
     assert place(client.broker) == [source]
 
 
-def test_a_crash_after_the_metadata_and_before_the_swap_ends_the_move_after_the_start() -> None:
+def test_after_a_crash_between_assignment_and_swap_the_move_is_finished() -> None:
     files = MemoryFiles()
     client, controller, _, target = ordered(files)
     controller.carry_out()
@@ -111,7 +111,7 @@ def test_a_crash_after_the_metadata_and_before_the_swap_ends_the_move_after_the_
     assert values(client.broker) == [b"a", b"b"]
 
 
-def test_a_crash_before_the_controller_has_heard_begins_at_the_copy_again() -> None:
+def test_after_a_crash_before_the_assignment_the_move_is_resumed() -> None:
     files = MemoryFiles()
     client, _, _, target = ordered(files)
     client.broker.abandon()

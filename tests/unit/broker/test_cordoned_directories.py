@@ -42,7 +42,7 @@ def registered(client: Client) -> set[str]:
     return {paths[one] for one in client.broker.services.controller.image.brokers[1].cordoned_directories or ()}
 
 
-def test_new_partitions_go_elsewhere_from_the_start_on() -> None:
+def test_a_directory_cordoned_at_the_start_gets_no_new_partitions() -> None:
     client = start(MemoryFiles(), settings={CORDONED: A})
     assert create(client, "t", 4) is ErrorCode.NONE
     assert count(client) == {A: 0, B: 4}
@@ -50,7 +50,7 @@ def test_new_partitions_go_elsewhere_from_the_start_on() -> None:
     assert registered(client) == {A}
 
 
-def test_directories_are_cordoned_and_opened_again_while_the_broker_runs() -> None:
+def test_directories_can_be_cordoned_and_uncordoned_at_run_time() -> None:
     files = MemoryFiles()
     client = start(files)
     create(client, "before", 2)
@@ -61,7 +61,7 @@ def test_directories_are_cordoned_and_opened_again_while_the_broker_runs() -> No
     assert count(client) == {A: 3, B: 1}
     assert order(client, B, "meanwhile") == ErrorCode.INVALID_REPLICA_ASSIGNMENT
     client.broker.close(client.now_ms)
-    client = start(files)  # the metadata still says so
+    client = start(files)  # the metadata still has the setting
     assert registered(client) == {B}
     assert cordon(client, "") is ErrorCode.NONE
     assert (described(client), registered(client)) == ({A: False, B: False}, set())
@@ -69,7 +69,7 @@ def test_directories_are_cordoned_and_opened_again_while_the_broker_runs() -> No
     assert count(client) == {A: 3, B: 3}
 
 
-def test_where_all_are_cordoned_nothing_new_comes() -> None:
+def test_no_topic_can_be_created_if_all_directories_are_cordoned() -> None:
     client = start(MemoryFiles())
     create(client, "before", 1)
     assert cordon(client, "*") is ErrorCode.NONE
@@ -79,7 +79,7 @@ def test_where_all_are_cordoned_nothing_new_comes() -> None:
     assert create(client, "t", 1) is ErrorCode.NONE
 
 
-def test_only_directories_of_the_broker_can_be_cordoned() -> None:
+def test_cordoning_a_directory_outside_log_dirs_is_refused() -> None:
     for value in ("/nowhere", f"*,{A}"):
         with pytest.raises(InvalidConfig, match=r"cordoned\.log\.dirs"):
             start(MemoryFiles(), settings={CORDONED: value})

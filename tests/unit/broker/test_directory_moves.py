@@ -32,7 +32,7 @@ KEY = TopicPartition("orders", 0)
 
 
 class HeldWork:
-    """Chores of moves that wait until they are told to run, as on a busy worker; all else is done at once."""
+    """Chores of moves that wait until the test runs them, as on a busy worker. Other chores run at once."""
 
     def __init__(self) -> None:
         self.waiting: list[object] = []
@@ -124,7 +124,7 @@ def other(path: str) -> str:
     return B if path == A else A
 
 
-def test_a_partition_moves_with_all_it_has() -> None:
+def test_a_move_keeps_records_epochs_and_watermarks() -> None:
     files = MemoryFiles()
     client = start(files)
     broker = client.broker
@@ -170,7 +170,7 @@ def test_a_partition_moves_with_all_it_has() -> None:
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_a_move_goes_on_after_a_start(is_clean: bool) -> None:
+def test_an_interrupted_move_is_resumed_after_a_restart(is_clean: bool) -> None:
     files = MemoryFiles()
     held = HeldWork()
     client = start(files, submit=held)
@@ -195,15 +195,15 @@ def test_a_move_goes_on_after_a_start(is_clean: bool) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("states_max", [150, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_every_crash_during_a_move_leaves_what_was_synced(states_max: int) -> None:
-    """With flush.messages=1 each acknowledged record is durable, and so it has to stay."""
+def test_synced_records_survive_every_crash_during_a_move(states_max: int) -> None:
+    """With flush.messages=1 each acknowledged record is durable, so no crash may lose it."""
     files = RecordingFiles()
     client = start(files)
     create(client, flush_messages="1", internal_segment_bytes="200")
     written = [b"value %d" % number for number in range(8)]
     produce(client, *written)
     (source,) = place(client.broker)
-    files.sync_directory("/")  # who made the directories has seen to that
+    files.sync_directory("/")  # the directories themselves are durable
     first = len(files.trace)
     assert order(client, other(source)) == 0
     settle(client.broker)
@@ -226,7 +226,7 @@ def test_every_crash_during_a_move_leaves_what_was_synced(states_max: int) -> No
     assert places == {A, B}
 
 
-def test_what_is_deleted_meanwhile_is_not_copied() -> None:
+def test_records_deleted_during_a_move_are_deleted_in_the_copy() -> None:
     client = start(MemoryFiles())
     create(client)
     produce(client, *(b"%d" % number * 1000 for number in range(500)))
@@ -254,7 +254,7 @@ def test_what_is_deleted_meanwhile_is_not_copied() -> None:
     assert (log.log_start_offset, log.log_end_offset) == (450, 500)
 
 
-def test_another_order_gives_the_first_one_up_and_the_own_directory_ends_it() -> None:
+def test_a_new_target_cancels_the_first_move_and_the_source_as_target_cancels_all() -> None:
     files = MemoryFiles()
     held = HeldWork()
     client = start(files, A, B, C, submit=held)
@@ -265,7 +265,7 @@ def test_another_order_gives_the_first_one_up_and_the_own_directory_ends_it() ->
     order(client, second)
     client.broker.tick(NOW_MS)
     assert len(held.waiting) == 1
-    assert order(client, third) == 0  # while a step of the first is at work
+    assert order(client, third) == 0  # while a chore runs a step of the first move
     assert (third, True) in log_dirs(client)
     assert (second, True) not in log_dirs(client)
     held.run_next()
@@ -279,7 +279,7 @@ def names_of(files: Files, path: str) -> list[str]:
     return [entry.name for entry in files.entries(path) if entry.name.startswith(KEY.topic)]
 
 
-def test_a_deleted_topic_takes_its_copy_along() -> None:
+def test_the_copy_of_a_deleted_topic_is_deleted() -> None:
     files = MemoryFiles()
     held = HeldWork()
     client = start(files, submit=held)
@@ -289,7 +289,7 @@ def test_a_deleted_topic_takes_its_copy_along() -> None:
     order(client, other(source))
     client.broker.tick(NOW_MS)
     client.ask(m.DeleteTopicsRequest(topic_names=[KEY.topic], timeout_ms=1000), 5)
-    create(client)  # at once again, while a step is at work
+    create(client)  # created again while a chore runs a step
     held.run_next()
     for _ in range(3):
         client.broker.tick(NOW_MS + 60_000)

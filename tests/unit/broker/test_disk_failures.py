@@ -1,4 +1,4 @@
-"""A disk that is full, or fails: its directory goes, what was acknowledged stays, and the others go on."""
+"""A full or failed disk: its directory goes offline, acknowledged records stay, other directories are not affected."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def fetch(client: Client, name: str, partition: int) -> tuple[int, bytes]:
 
 
 def place(broker: Broker, name: str) -> dict[str, int]:
-    """Which of a topic's two partitions is in which directory."""
+    """Return the directory of each of a topic's two partitions."""
     return {
         one.path: key.partition for one in broker.services.logs.directories for key in one.logs if key.topic == name
     }
@@ -76,7 +76,7 @@ def files() -> FaultyFiles:
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
-def test_a_write_that_fails_takes_its_directory_offline_and_no_other(files: FaultyFiles, code: int) -> None:
+def test_a_failed_write_takes_only_its_directory_offline(files: FaultyFiles, code: int) -> None:
     client = start(files)
     create(client, "orders")
     places = place(client.broker, "orders")
@@ -90,11 +90,11 @@ def test_a_write_that_fails_takes_its_directory_offline_and_no_other(files: Faul
     assert client.broker.next_deadline_ms() == 0
     client.broker.tick(NOW_MS)
     assert leaders(client, "orders") == {kept: 1, lost: -1}
-    assert create(client, "later", 3) == 0  # where there is room
+    assert create(client, "later", 3) == 0  # in the other directory
     assert produce(client, "later", 2) == 0
 
 
-def test_what_was_acknowledged_is_there_after_the_disk_is_repaired(files: FaultyFiles) -> None:
+def test_acknowledged_records_are_served_after_the_disk_is_repaired(files: FaultyFiles) -> None:
     client = start(files)
     create(client, "orders")
     lost = place(client.broker, "orders")[SECOND]
@@ -112,7 +112,7 @@ def test_what_was_acknowledged_is_there_after_the_disk_is_repaired(files: Faulty
     assert leaders(client, "orders")[lost] == 1
 
 
-def test_a_fetch_that_waits_on_a_failed_disk_is_told(files: FaultyFiles) -> None:
+def test_a_waiting_fetch_gets_kafka_storage_error_when_its_disk_fails(files: FaultyFiles) -> None:
     client = start(files)
     create(client, "orders")
     lost = place(client.broker, "orders")[SECOND]
@@ -129,7 +129,7 @@ def test_a_fetch_that_waits_on_a_failed_disk_is_told(files: FaultyFiles) -> None
     assert client.decode(reply, 1, 12).responses[0].partitions[0].error_code == STORAGE
 
 
-def test_upkeep_that_fails_takes_a_directory_offline(files: FaultyFiles) -> None:
+def test_failed_housekeeping_takes_its_directory_offline(files: FaultyFiles) -> None:
     client = start(files)
     create(client, "orders")
     kept = place(client.broker, "orders")[FIRST]
@@ -139,7 +139,7 @@ def test_upkeep_that_fails_takes_a_directory_offline(files: FaultyFiles) -> None
     assert produce(client, "orders", kept) == 0
 
 
-def test_without_the_directory_of_the_metadata_log_the_broker_ends(files: FaultyFiles) -> None:
+def test_a_failed_metadata_log_directory_stops_the_broker(files: FaultyFiles) -> None:
     client = start(files)
     create(client, "orders")
     files.fail("write", errno.EIO, path=FIRST)
@@ -149,7 +149,7 @@ def test_without_the_directory_of_the_metadata_log_the_broker_ends(files: Faulty
 
 
 @pytest.mark.parametrize("operation", ["write", "sync"])
-def test_a_change_that_the_metadata_log_cannot_take_is_refused_and_ends_the_broker(
+def test_a_failed_write_to_the_metadata_log_refuses_the_change_and_stops_the_broker(
     files: FaultyFiles, operation: str
 ) -> None:
     client = start(files)
@@ -160,24 +160,26 @@ def test_a_change_that_the_metadata_log_cannot_take_is_refused_and_ends_the_brok
     assert client.decode(reply, 64, 0).error_code == STORAGE
     topic = m.CreateTopicsRequest.CreatableTopic(name="more", num_partitions=1, replication_factor=1)
     (reply,) = client.send(m.CreateTopicsRequest(topics=[topic], timeout_ms=1000), 5)
-    assert (reply.parts, reply.close) == (None, True)  # its answer has no place for an error of the whole
+    assert (reply.parts, reply.close) == (None, True)  # the response has no error field for the whole request
     assert client.broker.services.controller.image is before
-    assert produce(client, "orders", 0) == 0  # until it ends
+    assert produce(client, "orders", 0) == 0  # until the broker stops
     assert client.broker.next_deadline_ms() == 0
     with pytest.raises(LogDirectoriesFailed, match=r"/first, which has the metadata log, has failed: .*No space left"):
         client.broker.tick(NOW_MS)
 
 
-def test_a_disk_that_fails_with_the_metadata_log_behind_it_ends_the_broker(files: FaultyFiles) -> None:
+def test_a_disk_failure_that_cannot_be_written_to_the_metadata_log_stops_the_broker(files: FaultyFiles) -> None:
     client = start(files)
     create(client, "orders")
     files.fail("write", errno.EIO)
     assert produce(client, "orders", place(client.broker, "orders")[SECOND]) == STORAGE
-    with pytest.raises(LogDirectoriesFailed, match="/first"):  # which was to be told of the second
+    with pytest.raises(
+        LogDirectoriesFailed, match="/first"
+    ):  # the failure of the second directory could not be written there
         client.broker.tick(NOW_MS)
 
 
-def test_a_topic_that_does_not_fit_in_one_directory_goes_to_the_next(files: FaultyFiles) -> None:
+def test_logs_that_one_directory_cannot_create_are_created_in_another(files: FaultyFiles) -> None:
     client = start(files)
     files.fail("create", errno.ENOSPC, path=f"{SECOND}/orders")
     assert create(client, "orders", 4) == 0
@@ -203,7 +205,7 @@ def test_a_directory_that_cannot_be_read_at_the_start_is_offline(files: FaultyFi
     client, kept, lost = start_with_one_failed(files)
     assert produce(client, "orders", kept) == 0
     assert produce(client, "orders", lost) == STORAGE
-    assert place(client.broker, "orders") == {FIRST: kept}  # and is not made anew elsewhere
+    assert place(client.broker, "orders") == {FIRST: kept}  # the partition is not created again in another directory
     assert create(client, "later") == 0
     client.broker.close(NOW_MS)
     files.heal()
@@ -226,7 +228,7 @@ def test_a_partition_that_cannot_be_opened_is_offline_alone(files: FaultyFiles) 
     assert fetch(start(files, FIRST), "orders", 1)[0] == 0
 
 
-def test_without_any_directory_the_broker_does_not_start(files: FaultyFiles) -> None:
+def test_a_broker_without_usable_directories_does_not_start(files: FaultyFiles) -> None:
     start(files).broker.close(NOW_MS)
     files.fail("entries", errno.EIO)
     with pytest.raises(LogDirectoriesFailed, match="metadata log"):
@@ -240,12 +242,12 @@ def described(client: Client) -> dict[str, Any]:
     return {one.log_dir: one for one in client.ask(m.DescribeLogDirsRequest(topics=None), 4).results}
 
 
-def test_directories_are_described_with_the_room_they_have(files: FaultyFiles) -> None:
+def test_describe_log_dirs_returns_total_and_usable_bytes(files: FaultyFiles) -> None:
     told = described(start(files))
     assert [(one.total_bytes, one.usable_bytes, one.error_code) for one in told.values()] == [(*SPACE, 0)] * 2
 
 
-def test_a_failed_directory_is_described_as_such(files: FaultyFiles) -> None:
+def test_describe_log_dirs_returns_kafka_storage_error_for_a_failed_directory(files: FaultyFiles) -> None:
     client, _, _ = start_with_one_failed(files)
     told = described(client)
     assert (told[SECOND].error_code, told[SECOND].topics, told[SECOND].total_bytes) == (STORAGE, [], -1)

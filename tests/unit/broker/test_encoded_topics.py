@@ -42,14 +42,14 @@ def test_every_version_says_what_it_says_of_topics_by_name() -> None:
 
 
 def _frame(client: Client, version: int) -> dict[str, object]:
-    """What an answer without topics has."""
+    """Return the fields of a response without topics."""
     answer = ask(client, version)
     assert answer.topics == []
     fields = ("brokers", "cluster_id", "controller_id", "cluster_authorized_operations", "error_code")
     return {name: getattr(answer, name) for name in fields}
 
 
-def test_only_what_has_changed_is_encoded_again() -> None:
+def test_only_changed_topics_are_encoded_again() -> None:
     client = Client(start())
     encoded = client.broker.services.encoded_topics
     for name in ("a", "b", "c"):
@@ -69,12 +69,12 @@ def test_only_what_has_changed_is_encoded_again() -> None:
     assert encoded.encoded == 6, "another version has other bytes"
     client.broker.services.local_controller.unregister_broker(
         client.broker.services.controller.node_id, NOW_MS
-    )  # it registers anew at once
+    )  # it registers again at once
     assert same(ask(client, 12), named(client, 12))
     assert encoded.encoded == 8, "both are on a broker that has changed"
 
 
-def test_error_codes_are_counted_as_ever() -> None:
+def test_error_codes_of_cached_topics_are_counted() -> None:
     client = Client(start())
     create(client, "orders", 7)
     codes = client.broker.services.replies.errors_of(3)
@@ -84,7 +84,7 @@ def test_error_codes_are_counted_as_ever() -> None:
         assert codes[0] - before == 1 + 1 + 7  # the answer, the topic, its partitions
 
 
-def test_authorized_operations_are_of_whoever_asks() -> None:
+def test_authorized_operations_are_not_cached() -> None:
     client = Client(start())
     create(client, "orders")
     request = m.MetadataRequest(topics=None, include_topic_authorized_operations=True)

@@ -141,7 +141,7 @@ def heartbeat(client: Client, joined: Any) -> int:
 # Time
 
 
-def test_a_first_rebalance_waits_for_more_members_but_not_for_ever(broker: Broker) -> None:
+def test_a_first_rebalance_is_delayed_by_new_members_up_to_the_rebalance_timeout(broker: Broker) -> None:
     clients = [GroupClient(broker, connection_id=10 + number) for number in range(30)]
     for client in clients:
         client.now_ms = clients[0].now_ms
@@ -149,12 +149,12 @@ def test_a_first_rebalance_waits_for_more_members_but_not_for_ever(broker: Broke
         replies = pass_time(broker, *clients, ms=1_000)
         if replies:
             break
-    # While members come it is put off, up to the rebalance timeout.
+    # New members delay the rebalance, up to the rebalance timeout.
     assert clients[0].now_ms - NOW_MS == 20_000
     assert len(replies) == 20
 
 
-def test_a_member_that_is_not_heard_of_goes_and_the_others_rebalance(broker: Broker) -> None:
+def test_a_member_without_heartbeats_is_removed_and_the_group_rebalances(broker: Broker) -> None:
     (first, second), (one, _) = stable_group(broker)
     pass_time(broker, first, second, ms=SESSION_MS - 1)
     assert heartbeat(first, one) == ErrorCode.NONE
@@ -173,7 +173,7 @@ def test_a_commit_keeps_a_member_alive(broker: Broker) -> None:
     assert heartbeat(client, one) == ErrorCode.NONE
 
 
-def test_whoever_does_not_join_again_in_time_is_no_member_any_more(broker: Broker) -> None:
+def test_a_member_that_does_not_rejoin_within_the_rebalance_timeout_is_removed(broker: Broker) -> None:
     (first, second), (one, other) = stable_group(broker)
     third = GroupClient(broker, connection_id=30)
     third.now_ms = first.now_ms
@@ -188,7 +188,7 @@ def test_whoever_does_not_join_again_in_time_is_no_member_any_more(broker: Broke
     assert heartbeat(second, other) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_member_that_never_asks_for_its_work_is_no_member_any_more(broker: Broker) -> None:
+def test_a_member_that_does_not_sync_in_time_is_removed(broker: Broker) -> None:
     client = GroupClient(broker, connection_id=10)
     client.later(client.join(rebalance_ms=5_000), 3)
     joined = GroupClient.decode(pass_time(broker, client, ms=DELAY_MS)[10], 11, 3)
@@ -199,7 +199,7 @@ def test_a_member_that_never_asks_for_its_work_is_no_member_any_more(broker: Bro
     assert state_of(client, "g") == "Empty"
 
 
-def test_an_id_that_was_given_out_and_never_used_expires(broker: Broker) -> None:
+def test_a_member_id_that_is_not_used_expires(broker: Broker) -> None:
     client = GroupClient(broker, connection_id=10)
     told = client.ask(client.join(), 4)
     assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED
@@ -227,7 +227,7 @@ def test_offsets_of_a_stable_group_do_not_expire_while_it_reads_the_topic(broker
     assert committed(client, "g") == {0: 5}
 
 
-def test_an_offset_goes_when_its_commit_said_so(broker: Broker) -> None:
+def test_an_offset_expires_after_the_retention_time_of_its_commit(broker: Broker) -> None:
     client = Client(broker)
     commit(client, "g", 5, version=2, retention_time_ms=1_000)
     commit(client, "g", 6, partition=1, version=2)
@@ -238,7 +238,7 @@ def test_an_offset_goes_when_its_commit_said_so(broker: Broker) -> None:
 # Static members
 
 
-def test_a_static_member_that_is_back_gets_its_work_again_and_nobody_notices(broker: Broker) -> None:
+def test_a_static_member_that_rejoins_gets_its_assignment_without_a_rebalance(broker: Broker) -> None:
     client = GroupClient(broker, connection_id=10)
     client.later(client.join(instance="i"), 5)
     joined = GroupClient.decode(pass_time(broker, client, ms=DELAY_MS)[10], 11, 5)
@@ -256,7 +256,7 @@ def test_a_static_member_that_is_back_gets_its_work_again_and_nobody_notices(bro
     assert client.ask(late, 3).error_code == ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_a_static_member_stays_while_it_is_away_for_less_than_its_session(broker: Broker) -> None:
+def test_a_static_member_is_removed_after_its_session_timeout(broker: Broker) -> None:
     client = GroupClient(broker, connection_id=10)
     client.later(client.join(instance="i"), 5)
     joined = GroupClient.decode(pass_time(broker, client, ms=DELAY_MS)[10], 11, 5)
@@ -305,7 +305,7 @@ def test_offsets_of_a_deleted_topic_are_forgotten(broker: Broker) -> None:
     assert committed(client, "g") == {}
 
 
-def test_whoever_waits_is_told_when_the_offsets_topic_goes(broker: Broker) -> None:
+def test_waiting_joins_get_not_coordinator_when_the_offsets_topic_is_deleted(broker: Broker) -> None:
     client = GroupClient(broker, connection_id=10)
     client.later(client.join(), 3)
     other = Client(broker)

@@ -36,7 +36,7 @@ SALT = b"0123456789"
 
 
 class Stranger(Client):
-    """A client that has not said who it is."""
+    """A client that is not authenticated yet."""
 
     def __init__(self, broker: Broker, connection_id: int = 1) -> None:
         super().__init__(broker, connection_id=connection_id)
@@ -52,7 +52,7 @@ class Stranger(Client):
         return list(self.broker.take_replies())
 
     def refused(self, request: Any, version: int) -> Reply:
-        """What is said to what is held back at first."""
+        """Return the reply to a request that is refused after the delay."""
         assert self.send(request, version) == []
         self.broker.tick(self.now_ms + DELAY_MS - 1)
         assert self.broker.take_replies() == []
@@ -93,7 +93,7 @@ def add_scram(broker: Broker, name: str, password: str) -> None:
         assert [result.error_code for result in answer.results] == [0]
 
 
-def test_plain_lets_in_who_knows_the_password(stranger: Stranger) -> None:
+def test_plain_authenticates_a_client_with_the_right_password(stranger: Stranger) -> None:
     assert stranger.ask(m.ApiVersionsRequest(), 0).error_code == 0
     assert stranger.log_in("PLAIN", "alice", "secret").session_lifetime_ms == 0
     assert (stranger.context.principal, stranger.context.is_authenticated) == ("User:alice", True)
@@ -101,10 +101,10 @@ def test_plain_lets_in_who_knows_the_password(stranger: Stranger) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_scram_proves_the_password_to_both_sides(broker: Broker, mechanism: str) -> None:
+def test_scram_authenticates_client_and_broker(broker: Broker, mechanism: str) -> None:
     add_scram(broker, "b=o,b", "pässword")
     stranger = Stranger(broker)
-    stranger.log_in(mechanism, "b=o,b", "pässword")  # whose exchange checks what the broker says
+    stranger.log_in(mechanism, "b=o,b", "pässword")  # the client's exchange checks the broker's proof
     assert stranger.context.principal == "User:b=o,b"
 
 
@@ -112,7 +112,7 @@ def test_scram_proves_the_password_to_both_sides(broker: Broker, mechanism: str)
     "token",
     [b"", b"alice", b"\0alice\0wrong", b"\0bob\0secret", b"\0\0x", b"\0alice\0", b"bob\0alice\0secret", b"\0" * 9],
 )
-def test_who_does_not_know_it_is_told_so_after_a_while(stranger: Stranger, token: bytes) -> None:
+def test_wrong_plain_credentials_are_refused_after_the_delay(stranger: Stranger, token: bytes) -> None:
     stranger.ask(m.SaslHandshakeRequest(mechanism="PLAIN"), 1)
     reply = stranger.refused(m.SaslAuthenticateRequest(auth_bytes=token), 2)
     answer = stranger.decode(reply, 36, 2)
@@ -124,7 +124,7 @@ def test_who_does_not_know_it_is_told_so_after_a_while(stranger: Stranger, token
 @pytest.mark.parametrize(
     "first", [b"n,,n=bob,r=x", b"n,,n=nobody,r=x", b"y,,n=bob,r=x", b"n,a=root,n=bob,r=x", b"\xff"]
 )
-def test_of_scram_nothing_is_told_that_helps_guessing(broker: Broker, first: bytes) -> None:
+def test_scram_errors_do_not_reveal_if_a_user_exists(broker: Broker, first: bytes) -> None:
     add_scram(broker, "bob", "x")
     stranger = Stranger(broker)
     stranger.ask(m.SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
@@ -140,7 +140,7 @@ def test_of_scram_nothing_is_told_that_helps_guessing(broker: Broker, first: byt
     assert "invalid credentials" in answer.error_message or "different from username" in answer.error_message
 
 
-def test_another_mechanism_is_refused_with_those_there_are(stranger: Stranger) -> None:
+def test_an_unsupported_mechanism_is_refused_with_the_list_of_enabled_ones(stranger: Stranger) -> None:
     reply = stranger.refused(m.SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
     answer = stranger.decode(reply, 17, 1)
     assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
@@ -148,22 +148,22 @@ def test_another_mechanism_is_refused_with_those_there_are(stranger: Stranger) -
 
 
 @pytest.mark.parametrize("request_", [m.MetadataRequest(topics=None), m.SaslAuthenticateRequest(auth_bytes=b"\0a\0b")])
-def test_nothing_else_is_answered_first(stranger: Stranger, request_: Any) -> None:
+def test_a_request_before_the_handshake_closes_the_connection(stranger: Stranger, request_: Any) -> None:
     assert stranger.refused(request_, 1).parts is None
 
 
-def test_nothing_else_is_answered_in_between(stranger: Stranger) -> None:
+def test_another_request_during_authentication_gets_illegal_sasl_state(stranger: Stranger) -> None:
     stranger.ask(m.SaslHandshakeRequest(mechanism="PLAIN"), 1)
     reply = stranger.refused(m.ListGroupsRequest(), 1)
     assert stranger.decode(reply, 16, 1).error_code == ErrorCode.ILLEGAL_SASL_STATE
 
 
-def test_versions_are_told_once(stranger: Stranger) -> None:
+def test_a_second_api_versions_before_authentication_closes_the_connection(stranger: Stranger) -> None:
     assert stranger.ask(m.ApiVersionsRequest(), 0).error_code == 0
     assert stranger.refused(m.ApiVersionsRequest(), 0).parts is None
 
 
-def test_what_is_no_request_or_too_large_ends_the_connection(broker: Broker) -> None:
+def test_a_malformed_or_too_large_frame_before_authentication_closes_the_connection(broker: Broker) -> None:
     (reply,) = Stranger(broker).send_bare(b"\x00")
     assert reply.close
     assert reply.parts is None
@@ -172,14 +172,14 @@ def test_what_is_no_request_or_too_large_ends_the_connection(broker: Broker) -> 
     assert stranger.refused(m.SaslAuthenticateRequest(auth_bytes=bytes(524_289)), 1).parts is None
 
 
-def test_old_clients_send_bare_tokens(stranger: Stranger) -> None:
+def test_after_handshake_version_0_bare_tokens_authenticate(stranger: Stranger) -> None:
     assert stranger.ask(m.SaslHandshakeRequest(mechanism="PLAIN"), 0).error_code == 0
     (reply,) = stranger.send_bare(b"\0alice\0secret")
     assert reply.parts == [b""]
     assert stranger.context.principal == "User:alice"
 
 
-def test_a_client_that_goes_is_not_answered_later(stranger: Stranger) -> None:
+def test_a_delayed_refusal_is_dropped_when_the_client_disconnects(stranger: Stranger) -> None:
     stranger.send(m.SaslHandshakeRequest(mechanism="GSSAPI"), 1)
     stranger.broker.connection_closed(1, NOW_MS)
     stranger.broker.tick(stranger.now_ms + DELAY_MS)
@@ -191,7 +191,7 @@ def timed() -> Stranger:
     return Stranger(start(static={**SETTINGS, "listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "5000"}))
 
 
-def test_a_session_that_has_ended_takes_no_more_requests(timed: Stranger) -> None:
+def test_a_request_after_the_session_lifetime_closes_the_connection(timed: Stranger) -> None:
     assert timed.log_in("PLAIN", "alice", "secret").session_lifetime_ms == 5_000
     timed.now_ms += 5_000
     assert timed.ask(m.ListGroupsRequest(), 1).error_code == 0
@@ -200,7 +200,7 @@ def test_a_session_that_has_ended_takes_no_more_requests(timed: Stranger) -> Non
     assert reply.close
 
 
-def test_it_goes_on_for_who_says_again_who_it_is(timed: Stranger) -> None:
+def test_re_authentication_restarts_the_session_lifetime(timed: Stranger) -> None:
     timed.log_in("PLAIN", "alice", "secret")
     timed.now_ms += 4_900
     assert timed.log_in("PLAIN", "alice", "secret").session_lifetime_ms == 5_000
@@ -208,7 +208,7 @@ def test_it_goes_on_for_who_says_again_who_it_is(timed: Stranger) -> None:
     assert timed.ask(m.ListGroupsRequest(), 1).error_code == 0
 
 
-def test_but_not_as_somebody_else_or_in_another_way(timed: Stranger) -> None:
+def test_re_authentication_as_another_user_or_by_another_mechanism_is_refused(timed: Stranger) -> None:
     add_scram(timed.broker, "bob", "x")
     timed.log_in("PLAIN", "alice", "secret")
     assert timed.ask(m.SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1).error_code == 0
@@ -222,7 +222,7 @@ def test_but_not_as_somebody_else_or_in_another_way(timed: Stranger) -> None:
     assert bob.context.principal == "User:bob"
 
 
-def test_who_says_it_again_at_once_is_not_listened_to(timed: Stranger) -> None:
+def test_a_second_re_authentication_within_a_second_gets_illegal_sasl_state(timed: Stranger) -> None:
     timed.log_in("PLAIN", "alice", "secret")
     timed.log_in("PLAIN", "alice", "secret")
     assert timed.ask(m.SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == ErrorCode.ILLEGAL_SASL_STATE
@@ -233,17 +233,17 @@ def test_who_says_it_again_at_once_is_not_listened_to(timed: Stranger) -> None:
     [
         ({"sasl.enabled.mechanisms": "GSSAPI"}, "GSSAPI of listener SASL_PLAINTEXT is not supported"),
         ({"sasl.enabled.mechanisms": "OAUTHBEARER,PLAIN"}, "OAUTHBEARER"),
-        ({"sasl.enabled.mechanisms": ""}, "has to be one"),
+        ({"sasl.enabled.mechanisms": ""}, "needs at least one"),
         ({"listener.name.sasl_plaintext.plain.sasl.jaas.config": "nonsense"}, "PLAIN needs"),
         ({"listener.name.sasl_plaintext.gssapi.sasl.jaas.config": "x"}, "not supported"),
     ],
 )
-def test_what_cannot_be_is_refused_at_the_start(change: dict[str, str], why: str) -> None:
+def test_invalid_sasl_settings_are_refused_at_the_start(change: dict[str, str], why: str) -> None:
     with pytest.raises(InvalidConfig, match=why):
         BrokerConfig.of(log_dirs=["/data"], port=0, settings={**SETTINGS, **change})
 
 
-def test_a_new_cluster_knows_whom_it_was_told_of(tmp_path: Path) -> None:
+def test_a_new_cluster_has_the_scram_credentials_it_was_formatted_with(tmp_path: Path) -> None:
     settings = {**SETTINGS, "listeners": "SASL_PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}
     build = broker_builder(
         BrokerConfig(settings),
@@ -256,7 +256,7 @@ def test_a_new_cluster_knows_whom_it_was_told_of(tmp_path: Path) -> None:
 
 
 class _Nowhere:
-    """A server that is not there."""
+    """The surroundings of a broker without a server."""
 
     endpoints: tuple[Any, ...] = ()
     advertised: tuple[Any, ...] = ()
@@ -283,12 +283,12 @@ class _Nowhere:
         "SCRAM-SHA-512=[name=a,password=b,colour=red]",
     ],
 )
-def test_what_is_no_credential_is_refused(text: str) -> None:
+def test_an_invalid_scram_credential_is_refused(text: str) -> None:
     with pytest.raises(InvalidConfig):
         first_credential(text, b"salt")
 
 
-def test_nobody_comes_in_by_chance_and_nothing_breaks(broker: Broker) -> None:
+def test_random_frames_neither_authenticate_nor_raise(broker: Broker) -> None:
     dice = Random(7)
     tokens = [b"\0alice\0wrong", b"n,,n=alice,r=abc", b"c=biws,r=abc,p=AAAA", b"", b"\xff" * 40]
     seeds: list[tuple[Any, int]] = [
@@ -326,7 +326,7 @@ def scram_refusal(stranger: Stranger, nonce: str) -> tuple[int, str | None, byte
     return answer.error_code, answer.error_message, bytes(answer.auth_bytes)
 
 
-def test_scram_answers_an_unknown_user_as_a_known_one(broker: Broker) -> None:
+def test_scram_challenges_an_unknown_user_like_a_known_one(broker: Broker) -> None:
     add_scram(broker, "bob", "x")
     known, unknown = (scram_challenge(Stranger(broker), name) for name in ("bob", "nobody"))
     assert known["i"] == unknown["i"] == "4096"

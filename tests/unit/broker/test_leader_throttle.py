@@ -17,7 +17,7 @@ def alter(client: Client, kind: int, name: str, key: str, value: str) -> None:
 
 
 def follow(client: Client, topic: str) -> bytes:
-    """Fetch as broker 2, which is no replica yet to the metadata but whose progress the leader keeps."""
+    """Fetch as broker 2, which is not a replica yet to the metadata but whose progress the leader keeps."""
     request: Any = m.FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1_000_000)
     request.replica_state = request.ReplicaState(replica_id=2)
     wanted = request.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000_000)

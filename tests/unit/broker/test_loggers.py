@@ -39,7 +39,7 @@ def alter(client: Client, name: str, operation: int, value: str | None, **option
     return int(told.error_code)
 
 
-def test_loggers_are_told_with_the_level_that_counts(client: Client) -> None:
+def test_loggers_are_described_with_their_effective_level(client: Client) -> None:
     logging.getLogger(NAME).setLevel(logging.WARNING)
     told = levels(client)
     assert told[NAME] == "WARN"
@@ -47,7 +47,7 @@ def test_loggers_are_told_with_the_level_that_counts(client: Client) -> None:
     assert all(name == "root" or name.startswith("tailrace") for name in told)
 
 
-def test_a_level_is_set_and_taken_back(client: Client) -> None:
+def test_a_log_level_can_be_set_and_reset(client: Client) -> None:
     assert alter(client, NAME, Operation.SET, "TRACE") == 0
     assert logging.getLogger(NAME).level == 5
     assert levels(client)[NAME] == "TRACE"
@@ -55,7 +55,7 @@ def test_a_level_is_set_and_taken_back(client: Client) -> None:
     assert logging.getLogger(NAME).level == logging.NOTSET
 
 
-def test_a_check_changes_nothing(client: Client) -> None:
+def test_validate_only_does_not_change_log_levels(client: Client) -> None:
     before = levels(client)
     assert alter(client, NAME, Operation.SET, "FATAL", validate_only=True) == 0
     assert levels(client) == before
@@ -71,7 +71,7 @@ def test_a_check_changes_nothing(client: Client) -> None:
         ("root", Operation.DELETE, None, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_cannot_be_set_is_refused(
+def test_an_invalid_change_of_a_log_level_is_refused(
     client: Client, name: str, operation: Operation, value: str | None, code: ErrorCode
 ) -> None:
     before = levels(client)

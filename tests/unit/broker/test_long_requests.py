@@ -21,7 +21,7 @@ from tests.support.memory_node import NOW_MS, Client, start
 
 
 class Patient:
-    """A broker whose turns end when the test says so, and whose chores run when the test says so."""
+    """A broker in which the test decides when turns end and when chores run."""
 
     def __init__(self) -> None:
         self.is_over = False
@@ -81,14 +81,14 @@ def test_a_request_of_many_elements_is_decoded_by_a_chore() -> None:
     assert len(Client.decode(reply, ApiKey.DESCRIBE_GROUPS, 5).groups) == 1
 
 
-def test_a_request_of_too_many_elements_costs_the_connection() -> None:
+def test_a_request_with_too_many_elements_closes_the_connection() -> None:
     patient = Patient()
     assert patient.client.send(m.DescribeGroupsRequest(groups=["g"] * (ELEMENTS_MAX + 1)), 5) == []
     patient.run_chore()
     assert patient.broker.take_replies() == [Reply(1, None, close=True)]
 
 
-def test_a_client_that_leaves_takes_its_paused_request_along() -> None:
+def test_the_paused_request_of_a_closed_connection_is_dropped() -> None:
     patient = Patient()
     patient.is_over = True
     patient.client.send(names(50), 9)
@@ -100,7 +100,7 @@ def test_a_client_that_leaves_takes_its_paused_request_along() -> None:
     assert patient.broker.take_replies() == []
 
 
-def test_a_handler_that_raises_between_two_pieces_costs_the_connection(
+def test_a_handler_that_raises_between_two_pieces_closes_the_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     patient = Patient()
@@ -136,7 +136,7 @@ def in_pieces(broker: Broker, body: Any, key: ApiKey, version: int) -> Any:
     return Client.decode(reply, key, version)
 
 
-def test_a_topic_that_is_cut_is_whole_in_the_response() -> None:
+def test_a_topic_that_is_cut_is_one_topic_in_the_response() -> None:
     broker = start()
     offsets = m.ListOffsetsRequest
     topics = [
@@ -161,7 +161,7 @@ def test_groups_with_long_names_and_no_topics_are_all_answered() -> None:
     assert [group.group_id for group in response.groups] == groups
 
 
-def test_a_resource_that_is_named_often_is_described_once() -> None:
+def test_a_repeated_resource_is_described_once() -> None:
     broker = start()
     resource = m.DescribeConfigsRequest.DescribeConfigsResource(resource_type=4, resource_name="1")
     body = m.DescribeConfigsRequest(resources=[resource] * 5_000)
@@ -180,7 +180,7 @@ def test_a_topic_named_twice_in_a_long_request_is_refused_as_in_a_short_one() ->
     assert {codes[f"t{number}"] for number in range(50, 150)} == {ErrorCode.NONE}
 
 
-def test_a_response_that_cannot_be_encoded_costs_the_connection(
+def test_a_response_that_cannot_be_encoded_closes_the_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

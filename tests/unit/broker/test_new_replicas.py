@@ -1,4 +1,4 @@
-"""New partitions whose logs are made elsewhere: not served before, and what they are by the time they are made."""
+"""New partitions whose logs chores create: they are served when their logs exist, as the metadata is then."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import count
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup.open_broker import open_broker
+from tailrace.broker.storage.new_replicas import RESPONSE_WAIT_MS
 from tailrace.log.directories.serial_work import Work
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
@@ -35,7 +36,7 @@ class Bench:
         self.client = Client(broker)
 
     def create(self, name: str, partitions: int = 1) -> int:
-        """How many replies there are at once."""
+        """Send CreateTopics. Return the number of immediate replies."""
         topic = m.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
         return len(self.client.send(m.CreateTopicsRequest(topics=[topic], timeout_ms=1000), 5))
 
@@ -45,7 +46,7 @@ class Bench:
         )
 
     def work(self) -> int:
-        """Do what waits; how many replies come of it."""
+        """Run the waiting chores. Return the number of replies."""
         while self.waiting:
             work = self.waiting.pop(0)
             work.apply(work.run(), NOW_MS)
@@ -63,7 +64,7 @@ class Bench:
         return sorted(name for name in names if not name.startswith("__"))
 
 
-def test_a_topic_is_answered_and_served_when_its_logs_are_there() -> None:
+def test_create_topics_responds_when_the_logs_exist() -> None:
     bench = Bench()
     assert bench.create("orders", 3) == 0
     assert bench.produce("orders") == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -75,7 +76,7 @@ def test_a_topic_is_answered_and_served_when_its_logs_are_there() -> None:
         assert (len(log.epochs.entries), log.epochs.is_written) == (1, True)
 
 
-def test_a_topic_that_is_gone_before_its_logs_are_made_leaves_none() -> None:
+def test_a_topic_deleted_before_its_logs_are_created_has_no_logs() -> None:
     bench = Bench()
     bench.create("orders")
     bench.delete("orders")
@@ -84,7 +85,7 @@ def test_a_topic_that_is_gone_before_its_logs_are_made_leaves_none() -> None:
     assert [name.endswith("-delete") for name in bench.folders()] == [True]
 
 
-def test_a_topic_that_is_made_anew_meanwhile_gets_a_log_of_its_own() -> None:
+def test_a_topic_recreated_before_its_logs_exist_gets_a_log_with_the_new_id() -> None:
     bench = Bench()
     bench.create("orders")
     bench.delete("orders")
@@ -95,7 +96,7 @@ def test_a_topic_that_is_made_anew_meanwhile_gets_a_log_of_its_own() -> None:
     assert log.topic_id == bench.broker.services.controller.image.topics["orders"].topic_id
 
 
-def test_a_disk_that_fails_meanwhile_leaves_them_to_another() -> None:
+def test_logs_are_created_in_another_directory_if_a_disk_fails_meanwhile() -> None:
     bench = Bench()
     bench.create("orders", 4)
     failing = bench.broker.services.logs.directories[1]
@@ -117,3 +118,29 @@ def test_every_find_coordinator_is_answered_when_the_coordinators_logs_are_there
     assert first.ask(m.FindCoordinatorRequest(key="g"), 3).error_code == ErrorCode.NONE
     beat = m.HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
     assert first.ask(beat, 3).error_code == ErrorCode.UNKNOWN_MEMBER_ID  # not NOT_COORDINATOR
+
+
+def test_a_small_topic_does_not_wait_for_the_logs_of_a_large_one() -> None:
+    bench = Bench()
+    assert bench.create("large", 1_000) == 0
+    assert bench.create("small") == 0
+    replies = 0
+    while not replies:
+        work = bench.waiting.pop(0)
+        work.apply(work.run(), NOW_MS)
+        replies = len(bench.broker.take_replies())
+    assert bench.produce("small") == ErrorCode.NONE
+    assert len([name for name in bench.folders() if name.startswith("large")]) < 300
+    assert bench.work() == 1  # the response for the large topic
+
+
+def test_the_response_to_a_large_creation_waits_five_seconds_at_most() -> None:
+    bench = Bench()
+    assert bench.create("large", 1_000) == 0
+    bench.broker.tick(NOW_MS + RESPONSE_WAIT_MS - 1)
+    assert bench.broker.take_replies() == []
+    bench.broker.tick(NOW_MS + RESPONSE_WAIT_MS)
+    assert len(bench.broker.take_replies()) == 1
+    assert bench.produce("large") == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert bench.work() == 0  # no second response
+    assert bench.produce("large") == ErrorCode.NONE

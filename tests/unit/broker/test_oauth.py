@@ -56,7 +56,7 @@ def jwks(*names: str) -> bytes:
 
 
 class Provider:
-    """An identity provider whose answers come when the test says so."""
+    """An identity provider that responds when the test calls `answer_fetch`."""
 
     def __init__(self) -> None:
         self.answer: bytes | OSError = jwks("one")
@@ -148,7 +148,7 @@ def test_a_refused_token_costs_the_connection_after_the_client_has_seen_the_erro
 
 
 @pytest.mark.parametrize("name", ["x" * 5_000, "\ud800"])
-def test_a_user_whose_name_cannot_be_written_is_refused(name: str) -> None:
+def test_a_principal_that_cannot_be_encoded_is_refused(name: str) -> None:
     broker = Provider().start()
     assert say(shake_hands(broker), signed(sub=name)).auth_bytes == b'{"status":"invalid_token"}'
     unsecured = start(static=UNSECURED)
@@ -173,7 +173,7 @@ def test_an_unknown_key_holds_the_connection_until_the_keys_are_fetched() -> Non
     assert stranger.context.principal == "User:alice"
 
 
-def test_strangers_with_unknown_keys_cannot_make_the_broker_fetch_more_often() -> None:
+def test_tokens_with_unknown_keys_do_not_cause_more_frequent_fetches() -> None:
     provider = Provider()
     broker = provider.start()
     now_ms = NOW_MS
@@ -189,7 +189,7 @@ def test_strangers_with_unknown_keys_cannot_make_the_broker_fetch_more_often() -
     assert provider.fetches <= 2 + 200 * 500 // key_cache.PERIOD_MS_MIN
 
 
-def test_a_key_that_was_looked_for_in_vain_is_not_looked_for_again_at_once() -> None:
+def test_a_key_that_was_not_found_is_not_fetched_again_at_once() -> None:
     provider = Provider()
     broker = provider.start()
     stranger = shake_hands(broker)
@@ -204,7 +204,7 @@ def test_a_key_that_was_looked_for_in_vain_is_not_looked_for_again_at_once() -> 
     assert say(stranger, signed(kid="nobody")).auth_bytes == b'{"status":"invalid_token"}'
 
 
-def test_no_more_than_a_few_connections_wait_for_keys() -> None:
+def test_a_limited_number_of_connections_waits_for_keys() -> None:
     provider = Provider()
     broker = provider.start()
     held = [shake_hands(broker, number + 1).send(word(signed("two")), 2) for number in range(key_cache.HELD_MAX)]
@@ -240,7 +240,7 @@ def test_keys_are_fetched_again_every_refresh_ms_and_after_a_failure_with_a_back
             provider.answer_fetch(now_ms)
         now_ms += 50
     gaps = [later - earlier for earlier, later in pairwise(tries)]
-    assert gaps == [100, 200, 400, 800, 1_600, 3_200]  # and then no more within retry.backoff.max.ms, 10 s
+    assert gaps == [100, 200, 400, 800, 1_600, 3_200]  # the next retry would exceed retry.backoff.max.ms, 10 s
     assert say(shake_hands(broker), signed(exp=NOW_S + 9_999)).auth_bytes == b""  # the old keys stay in use
 
 
@@ -294,7 +294,7 @@ def test_keys_that_no_token_may_use_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"[]", b"{}", b'{"keys": 7}', b"[" * 100_000, b"\xff"])
-def test_what_is_not_a_set_of_keys_is_refused(data: bytes) -> None:
+def test_data_that_is_not_a_json_web_key_set_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidKeys):
         SigningKeys.parse(data)
 
@@ -397,16 +397,16 @@ def test_the_client_message_is_read_as_it_is_written() -> None:
         ({f"{PREFIX}.sasl.jaas.config": None}, "OAUTHBEARER needs …OAuthBearerLoginModule required;"),
         ({f"{PREFIX}.sasl.jaas.config": "x.PlainLoginModule required;"}, "OAUTHBEARER needs"),
         ({"sasl.oauthbearer.jwks.endpoint.url": None}, "needs sasl.oauthbearer.jwks.endpoint.url"),
-        ({"sasl.oauthbearer.jwks.endpoint.url": "ftp://x/y"}, "begins with none of http://, https://, file://"),
+        ({"sasl.oauthbearer.jwks.endpoint.url": "ftp://x/y"}, "must begin with one of http://, https://, file://"),
         ({"sasl.oauthbearer.jwks.endpoint.url": "https:///y"}, "has no host"),
         ({"sasl.oauthbearer.jwks.endpoint.url": "https://x:99999/y"}, "is not an address"),
         ({f"{PREFIX}.sasl.server.callback.handler.class": "com.example.Mine"}, "Mine is a Java class"),
         ({"sasl.oauthbearer.jwt.validator.class": "com.example.Mine"}, "Mine is a Java class"),
-        ({"sasl.oauthbearer.jwks.endpoint.refresh.ms": "0"}, "refresh.ms is 0; it has to be at least 1"),
-        ({"sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "20000"}, "it has to be at least 20000"),
+        ({"sasl.oauthbearer.jwks.endpoint.refresh.ms": "0"}, "refresh.ms is 0; it must be at least 1"),
+        ({"sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "20000"}, "it must be at least 20000"),
         ({"sasl.oauthbearer.clock.skew.seconds": "-1"}, "clock.skew.seconds is -1"),
         ({f"{PREFIX}.sasl.oauthbearer.sub.claim.name": " "}, "sub.claim.name is blank"),
-        ({"listener.name.sasl_plaintext.sasl.server.callback.handler.class": "x"}, "a mechanism goes before"),
+        ({"listener.name.sasl_plaintext.sasl.server.callback.handler.class": "x"}, "put the mechanism before"),
         ({"listener.name.sasl_plaintext.plain.sasl.oauthbearer.scope": "x"}, "is not supported"),
         ({"sasl.login.class": "x.Mine"}, "sasl.login.class is not supported"),
         (
@@ -414,11 +414,11 @@ def test_the_client_message_is_read_as_it_is_written() -> None:
                 f"{PREFIX}.sasl.server.callback.handler.class": None,
                 f"{PREFIX}.sasl.jaas.config": f"{MODULE} unsecuredValidatorAllowableClockSkewMs=-1;",
             },
-            "not a number from 0",
+            "must be a number of at least 0",
         ),
     ],
 )
-def test_settings_that_cannot_be_are_refused_at_start(changes: dict[str, str | None], words: str) -> None:
+def test_invalid_oauth_settings_are_refused_at_the_start(changes: dict[str, str | None], words: str) -> None:
     settings = {key: text for key, text in {**SIGNED, **changes}.items() if text is not None}
     with pytest.raises(InvalidConfig, match=words):
         BrokerConfig.of(log_dirs=["/data"], port=9092, settings=settings)
@@ -439,7 +439,7 @@ def test_an_issuer_or_audience_that_is_not_set_is_warned_about() -> None:
     ]
 
 
-def test_the_setting_of_a_mechanism_counts_before_that_of_its_listener_and_of_the_broker() -> None:
+def test_a_mechanisms_setting_overrides_the_listeners_and_the_brokers() -> None:
     url = "sasl.oauthbearer.jwks.endpoint.url"
     listener = "listener.name.sasl_plaintext"
     expected = []

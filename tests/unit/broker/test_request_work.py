@@ -24,7 +24,7 @@ VERSION = 9
 
 
 class Beside:
-    """A broker whose work beside the loop is done when the test says so."""
+    """A broker whose chores run when the test decides."""
 
     def __init__(self) -> None:
         self.chores: list[Work] = []

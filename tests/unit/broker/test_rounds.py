@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
+from tailrace.broker.handling.appends import REQUESTS_A_ROUND
 from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.headers import RequestHeader, write_request_header
@@ -25,10 +26,10 @@ def broker_with_topic() -> tuple[Broker, bytes]:
     return broker, broker.services.controller.image.topics[TOPIC].id
 
 
-def send(broker: Broker, request: Any, version: int, connection_id: int) -> None:
+def send(broker: Broker, request: Any, version: int, connection_id: int) -> bool:
     header = RequestHeader(request.SCHEMA.api_key, version, 77, "client")
     frame = bytearray(write_request_header(header) + request.encode(version))
-    broker.handle(memoryview(frame), ConnectionContext(connection_id), NOW_MS)
+    return broker.handle(memoryview(frame), ConnectionContext(connection_id), NOW_MS)
 
 
 def produce(topic_id: bytes, value: bytes) -> ProduceRequest:
@@ -62,6 +63,15 @@ def test_the_produce_requests_of_a_round_are_one_write(monkeypatch: pytest.Monke
         assert log.log_end_offset == 1  # nothing is written before the round ends
     assert [reply.connection_id for reply in broker.take_replies()] == [0, 1, 2, 3, 4]
     assert (log.log_end_offset, log.high_watermark, len(writes)) == (6, 6, 1)
+
+
+def test_a_round_takes_a_limited_number_of_produce_requests_beyond_one_of_each_connection() -> None:
+    broker, topic_id = broker_with_topic()
+    may_follow = [send(broker, produce(topic_id, b"value"), 13, 1) for _ in range(REQUESTS_A_ROUND)]
+    assert may_follow == [True] * (REQUESTS_A_ROUND - 1) + [False]
+    assert not send(broker, produce(topic_id, b"value"), 13, 2)
+    assert len(broker.take_replies()) == REQUESTS_A_ROUND + 1
+    assert send(broker, produce(topic_id, b"value"), 13, 1)  # the next round
 
 
 def test_a_waiting_fetch_ends_with_its_connection() -> None:

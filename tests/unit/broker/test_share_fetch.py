@@ -1,4 +1,5 @@
-"""ShareFetch and ShareAcknowledge through a whole broker in memory: what a member is handed, keeps, and gives back."""
+"""ShareFetch and ShareAcknowledge through a whole broker in memory: the records that a member acquires, holds and
+releases."""
 
 from __future__ import annotations
 
@@ -24,8 +25,7 @@ from tailrace.protocol.messages import (
 )
 from tailrace.records.batch import split_batches
 from tailrace.records.builder import BatchBuilder
-from tailrace.shares.state.share_state import StateBatch
-from tailrace.shares.state.share_state_coordinator import SharePartitionKey, ShareWrite
+from tailrace.shares.state.persisted_state import SharePartitionKey, ShareWrite, StateBatch
 from tests.support.memory_files import MemoryFiles
 from tests.support.memory_node import Client, start
 
@@ -36,7 +36,7 @@ Acks = Sequence[tuple[int, int, Sequence[int]]]
 
 
 class Member:
-    """One that fetches from partition 0 of a topic, with a session of its own."""
+    """A member that fetches from partition 0 of a topic, with its own session."""
 
     def __init__(self, broker: Broker, name: str, connection_id: int, topic_id: bytes) -> None:
         self.client = Client(broker, connection_id=connection_id)
@@ -66,7 +66,7 @@ class Member:
         return request
 
     def fetch(self, acks: Acks = (), **changes: Any) -> Any:
-        """The answer about the partition; None if it is not told of."""
+        """Return the partition of the response, or None if the response does not contain it."""
         answer = self.ask(acks, **changes)
         assert answer.error_code == 0
         return answer.responses[0].partitions[0] if answer.responses else None
@@ -127,10 +127,10 @@ class World:
         return self.broker.services.controller.image.topics[TOPIC].id
 
     def begin(self, start_offset: int) -> None:
-        """As the group coordinator does when the first member is given the partition."""
+        """Initialize the state, like the group coordinator before it assigns the partition."""
         answers: list[Any] = []
         key = SharePartitionKey(GROUP, self.topic_id, 0)
-        self.broker.services.share_states.initialize(
+        self.broker.services.share_coordinator.initialize(
             key,
             0,
             start_offset,
@@ -141,7 +141,7 @@ class World:
         assert answers == [ErrorCode.NONE]
 
     def produce(self, *sizes: int) -> None:
-        """Batches of so many records each."""
+        """Append batches with the given numbers of records."""
         for size in sizes:
             builder = BatchBuilder(base_offset=0)
             for number in range(size):
@@ -182,7 +182,7 @@ def world() -> World:
     return World()
 
 
-def test_records_are_handed_out_once_and_done_with_when_accepted(world: World) -> None:
+def test_records_are_acquired_by_one_member_and_complete_when_accepted(world: World) -> None:
     world.produce(3, 4)
     one, other = world.members("one", "other")
     told = one.fetch()
@@ -195,7 +195,7 @@ def test_records_are_handed_out_once_and_done_with_when_accepted(world: World) -
     assert other.acquire() == [(7, 7, 1)]
 
 
-def test_released_records_come_again_with_a_higher_count_and_only_their_batches(world: World) -> None:
+def test_released_records_are_delivered_again_with_a_higher_delivery_count(world: World) -> None:
     world.produce(2, 2, 2)
     one, other = world.members("one", "other")
     assert one.acquire() == [(0, 5, 1)]
@@ -205,7 +205,7 @@ def test_released_records_come_again_with_a_higher_count_and_only_their_batches(
     assert [batch.base_offset for batch in split_batches(told.records)] == [2]
 
 
-def test_acknowledgements_travel_with_a_fetch(world: World) -> None:
+def test_a_share_fetch_can_carry_acknowledgements(world: World) -> None:
     world.produce(2)
     (one,) = world.members("one")
     assert one.acquire() == [(0, 1, 1)]
@@ -214,7 +214,7 @@ def test_acknowledgements_travel_with_a_fetch(world: World) -> None:
     assert (told.acknowledge_error_code, acquired(told)) == (0, [(2, 3, 1)])
 
 
-def test_a_lock_ends_and_can_be_renewed(world: World) -> None:
+def test_an_acquisition_lock_expires_unless_it_is_renewed(world: World) -> None:
     world.produce(2)
     one, other = world.members("one", "other")
     assert one.acquire() == [(0, 1, 1)]
@@ -226,7 +226,7 @@ def test_a_lock_ends_and_can_be_renewed(world: World) -> None:
     assert one.acquire() == [(0, 0, 2)]
 
 
-def test_a_fetch_waits_until_another_gives_back(world: World) -> None:
+def test_a_waiting_share_fetch_completes_when_records_are_released(world: World) -> None:
     world.produce(1)
     one, other = world.members("one", "other")
     assert one.acquire() == [(0, 0, 1)]
@@ -260,7 +260,7 @@ def test_a_fetch_waits_until_another_gives_back(world: World) -> None:
     assert acquired(answer.responses[0].partitions[0]) == [(0, 0, 2)]
 
 
-def test_a_fetch_waits_for_records(world: World) -> None:
+def test_a_waiting_share_fetch_completes_when_records_are_produced(world: World) -> None:
     (one,) = world.members("one")
     assert one.client.send(one.request(max_wait_ms=5_000), 2) == []
     builder = BatchBuilder(base_offset=0)
@@ -274,7 +274,7 @@ def test_a_fetch_waits_for_records(world: World) -> None:
     assert acquired(answer.responses[0].partitions[0]) == [(0, 0, 1)]
 
 
-def test_what_a_member_has_is_available_when_its_connection_ends_or_its_session(world: World) -> None:
+def test_acquired_records_are_released_when_the_connection_or_session_ends(world: World) -> None:
     world.produce(2)
     one, other, third = world.members("one", "other", "third")
     third.acquire(max_records=0)
@@ -285,7 +285,7 @@ def test_what_a_member_has_is_available_when_its_connection_ends_or_its_session(
     assert third.acquire() == [(0, 1, 3)]
 
 
-def test_epochs_of_sessions(world: World) -> None:
+def test_wrong_share_session_epochs_are_refused(world: World) -> None:
     world.produce(1)
     (one,) = world.members("one")
     not_found, invalid = ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH
@@ -300,7 +300,7 @@ def test_epochs_of_sessions(world: World) -> None:
     assert one.ask().error_code == 0
 
 
-def test_there_is_no_room_for_more_sessions_than_allowed() -> None:
+def test_sessions_above_the_limit_are_refused_after_max_wait_ms() -> None:
     world = World(group_share_max_share_sessions="1", group_share_max_size="1")
     one, other = world.members("one", "other")
     assert one.ask().error_code == 0
@@ -326,7 +326,7 @@ def test_only_the_owner_of_acquired_records_can_acknowledge_them(world: World) -
     assert one.acquire() == [(2, 3, 2)]
 
 
-def test_a_request_that_is_partly_wrong_changes_nothing(world: World) -> None:
+def test_a_partly_invalid_acknowledgement_changes_nothing(world: World) -> None:
     world.produce(4)
     one, other = world.members("one", "other")
     assert one.acquire() == [(0, 3, 1)]
@@ -335,7 +335,7 @@ def test_a_request_that_is_partly_wrong_changes_nothing(world: World) -> None:
     assert one.ack_code((0, 3, [ACCEPT])) == ErrorCode.NONE
 
 
-def test_a_poisonous_record_is_isolated_and_archived(world: World) -> None:
+def test_a_record_that_is_released_too_often_is_isolated_and_archived(world: World) -> None:
     world.produce(8)
     (one,) = world.members("one")
     deliveries = [one.acquire()]
@@ -343,13 +343,13 @@ def test_a_poisonous_record_is_isolated_and_archived(world: World) -> None:
         acks = [(first, last, [RELEASE if first <= 3 <= last else ACCEPT]) for first, last, _ in deliveries[-1]]
         deliveries.append(one.acquire(acks))
     assert deliveries[:3] == [[(0, 7, 1)], [(0, 7, 2)], [(0, 7, 3)]]
-    assert deliveries[3] == [(0, 3, 4)]  # half of it: it has been delivered often
+    assert deliveries[3] == [(0, 3, 4)]  # only half of the records, because they were delivered often
     counts = [one for delivery in deliveries for one in delivery if one[0] <= 3 <= one[1]]
     assert [count for _, _, count in counts] == [1, 2, 3, 4, 5]
     assert counts[-1][:2] == (3, 3)
 
 
-def test_record_limit_mode_hands_out_parts_of_batches(world: World) -> None:
+def test_record_limit_mode_acquires_parts_of_batches(world: World) -> None:
     world.produce(10)
     one, other = world.members("one", "other")
     assert one.acquire(max_records=4, share_acquire_mode=1) == [(0, 3, 1)]
@@ -357,7 +357,7 @@ def test_record_limit_mode_hands_out_parts_of_batches(world: World) -> None:
     assert one.acquire(max_records=4, share_acquire_mode=1) == [(8, 9, 1)]
 
 
-def test_no_more_records_are_in_flight_than_allowed() -> None:
+def test_records_in_flight_are_limited() -> None:
     world = World(group_share_partition_max_record_locks="100")
     world.produce(*[30] * 5)
     one, other = world.members("one", "other")
@@ -367,7 +367,7 @@ def test_no_more_records_are_in_flight_than_allowed() -> None:
     assert other.acquire() == [(120, 149, 1)]
 
 
-def test_what_retention_has_deleted_is_passed_over(world: World) -> None:
+def test_deleted_records_are_skipped(world: World) -> None:
     world.produce(5, 5)
     one, other = world.members("one", "other")
     assert one.acquire(max_records=5) == [(0, 4, 1)]
@@ -381,7 +381,7 @@ def test_what_retention_has_deleted_is_passed_over(world: World) -> None:
     assert other.acquire() == [(7, 9, 1)]
 
 
-def test_a_group_goes_on_after_a_restart() -> None:
+def test_a_share_group_resumes_after_a_restart() -> None:
     world = World()
     world.produce(4, 4)
     (one,) = world.members("one")
@@ -390,7 +390,7 @@ def test_a_group_goes_on_after_a_restart() -> None:
     world.broker.close(world.admin.now_ms)
     again = World(world.files)
     (one,) = again.members("one")
-    assert one.client.send(one.request(max_wait_ms=5_000), 2) == []  # what was remembered is still being read
+    assert one.client.send(one.request(max_wait_ms=5_000), 2) == []  # the persisted state is still being read
     again.pass_time(20)
     again.pass_time(20)
     (reply,) = again.broker.take_replies()
@@ -398,7 +398,7 @@ def test_a_group_goes_on_after_a_restart() -> None:
     assert acquired(told) == [(2, 2, 1), (4, 4, 1), (5, 5, 2), (6, 7, 1)]
 
 
-def test_a_group_begins_where_its_configuration_says() -> None:
+def test_share_auto_offset_reset_sets_the_start_offset() -> None:
     for reset, expected in (("earliest", [(0, 2, 1)]), ("latest", []), ("by_duration:PT1H", [(0, 2, 1)])):
         world = World()
         world.begin(-1)
@@ -408,7 +408,7 @@ def test_a_group_begins_where_its_configuration_says() -> None:
         assert one.acquire() == expected, reset
 
 
-def test_renewing_can_be_forbidden_and_limits_are_the_groups_own(world: World) -> None:
+def test_renewal_and_the_delivery_limit_follow_the_groups_configs(world: World) -> None:
     world.configure(share_renew_acknowledge_enable="false", share_delivery_count_limit="2")
     world.produce(1)
     (one,) = world.members("one")
@@ -418,12 +418,12 @@ def test_renewing_can_be_forbidden_and_limits_are_the_groups_own(world: World) -
     assert one.acquire([(0, 0, [RELEASE])]) == []
 
 
-def test_another_epoch_of_the_state_fences_whoever_knows_the_old_one(world: World) -> None:
+def test_a_new_state_epoch_fences_members_with_the_old_one(world: World) -> None:
     world.produce(2, 2)
     (one,) = world.members("one")
     assert one.acquire(max_records=2) == [(0, 1, 1)]
     answers: list[Any] = []
-    world.broker.services.share_states.initialize(
+    world.broker.services.share_coordinator.initialize(
         SharePartitionKey(GROUP, world.topic_id, 0), 1, 2, lambda *_: answers.append(_), lambda *_: None, 0
     )
     assert len(answers) == 1
@@ -433,8 +433,8 @@ def test_another_epoch_of_the_state_fences_whoever_knows_the_old_one(world: Worl
     assert one.acquire() == [(2, 3, 1)]
 
 
-def test_what_a_leader_in_between_has_seen_acknowledged_is_not_handed_out_again(world: World) -> None:
-    """Nobody has fetched here meanwhile, so only the leader epoch tells that somebody else has led."""
+def test_records_acknowledged_at_another_leader_are_not_delivered_again(world: World) -> None:
+    """No member has fetched here meanwhile, so only the leader epoch shows that another broker was the leader."""
     world.produce(4)
     one, other = world.members("one", "other")
     assert one.acquire() == [(0, 3, 1)]
@@ -448,11 +448,11 @@ def test_what_a_leader_in_between_has_seen_acknowledged_is_not_handed_out_again(
     replica.make_follower(replace(state, leader=2, leader_epoch=epoch + 1, partition_epoch=1))
     answers: list[Any] = []
     key = SharePartitionKey(GROUP, world.topic_id, 0)
-    world.broker.services.share_states.read(
+    world.broker.services.share_coordinator.read(
         key, epoch + 1, lambda *_: None, lambda e, _: answers.append(e), world.admin.now_ms
     )
     write = ShareWrite(0, epoch + 1, 0, 3, (StateBatch(0, 2, 2, 1),))
-    world.broker.services.share_states.write(
+    world.broker.services.share_coordinator.write(
         key, write, lambda code, _: answers.append(code), lambda e, _: answers.append(e), world.admin.now_ms
     )
     assert answers == [ErrorCode.NONE]
@@ -461,13 +461,13 @@ def test_what_a_leader_in_between_has_seen_acknowledged_is_not_handed_out_again(
     assert one.ack_code((0, 3, [ACCEPT])) == ErrorCode.INVALID_RECORD_STATE
 
 
-def test_a_group_without_state_is_refused(world: World) -> None:
+def test_a_share_fetch_of_an_unknown_group_is_refused(world: World) -> None:
     (one,) = world.members("one")
     answer = one.ask(group_id="strangers")
     assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_a_session_tells_of_unknown_topics_and_partitions(world: World) -> None:
+def test_a_share_session_reports_unknown_topics_and_partitions(world: World) -> None:
     (one,) = world.members("one")
     partitions = [ShareFetchRequest.FetchPartition(partition_index=5)]
     topics = [
@@ -482,7 +482,7 @@ def test_a_session_tells_of_unknown_topics_and_partitions(world: World) -> None:
     }
 
 
-def test_what_is_told_of_share_groups(world: World) -> None:
+def test_share_groups_have_metrics(world: World) -> None:
     world.produce(4)
     (one,) = world.members("one")
     assert one.acquire() == [(0, 3, 1)]

@@ -78,7 +78,7 @@ def alter(client: Client, topic: str, starts: dict[int, int], group: str = "g") 
     return client.ask(AlterShareGroupOffsetsRequest(group_id=group, topics=[named]), 0)
 
 
-def test_partitions_are_assigned_once_their_state_is_kept() -> None:
+def test_share_partitions_are_assigned_after_their_state_is_initialized() -> None:
     broker, client = begin()
     first = beat(client, "a", 0, ["orders"])
     assert (first.error_code, first.member_epoch) == (0, 2)
@@ -94,7 +94,7 @@ def test_partitions_are_assigned_once_their_state_is_kept() -> None:
     assert set(shares) == {0, 1, 2}
 
 
-def test_whoever_is_silent_for_too_long_is_a_member_no_more() -> None:
+def test_a_share_member_is_removed_after_its_session_timeout() -> None:
     broker, client = begin()
     beat(client, "a", 0, ["orders"])
     broker.tick(NOW_MS + 44_000)
@@ -104,7 +104,7 @@ def test_whoever_is_silent_for_too_long_is_a_member_no_more() -> None:
     assert beat(client, "a", 2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_offsets_are_set_and_forgotten_while_nobody_reads() -> None:
+def test_share_offsets_can_be_altered_and_deleted_while_the_group_is_empty() -> None:
     _, client = begin()
     answer = alter(client, "orders", {0: 5, 2: 7, 9: 1})
     assert [(one.partition_index, one.error_code) for one in answer.responses[0].partitions] == [(0, 0), (2, 0), (9, 3)]
@@ -129,19 +129,19 @@ def test_a_deleted_group_leaves_no_state() -> None:
     assert [group.group_type for group in client.ask(ListGroupsRequest(types_filter=["share"]), 5).groups] == ["share"]
     assert client.ask(DeleteGroupsRequest(groups_names=["g"]), 2).results[0].error_code == 0
     assert client.ask(ListGroupsRequest(), 5).groups == []
-    assert all(shard.states == {} for shard in broker.services.share_states.runtime.active())
+    assert all(shard.states == {} for shard in broker.services.share_coordinator.runtime.active())
 
 
-def test_a_deleted_topic_is_forgotten() -> None:
+def test_share_state_of_a_deleted_topic_is_deleted() -> None:
     broker, client = begin()
     beat(client, "a", 0, ["orders", "payments"])
     client.ask(DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1_000), 5)
     assert offsets(client) == {"payments": {0: -1}}
-    kept = [key for shard in broker.services.share_states.runtime.active() for key in shard.states]
+    kept = [key for shard in broker.services.share_coordinator.runtime.active() for key in shard.states]
     assert [key.topic_id for key in kept] == [broker.services.controller.image.topics["payments"].id]
 
 
-def test_a_share_group_is_no_other_group() -> None:
+def test_a_share_group_refuses_requests_of_other_group_types() -> None:
     _, client = begin()
     beat(client, "a", 0, ["orders"])
     joining = ConsumerGroupHeartbeatRequest(
@@ -159,7 +159,7 @@ def test_a_share_group_is_no_other_group() -> None:
     assert told.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_the_share_coordinator_keeps_what_leaders_write() -> None:
+def test_the_share_coordinator_returns_written_state_and_fences_older_leaders() -> None:
     broker, client = begin()
     beat(client, "a", 0, ["payments"])
     topic_id = broker.services.controller.image.topics["payments"].id
@@ -184,7 +184,7 @@ def test_the_share_coordinator_keeps_what_leaders_write() -> None:
     assert (summary.start_offset, summary.leader_epoch, summary.delivery_complete_count) == (3, 4, 3)
 
 
-def test_what_snapshots_have_made_superfluous_is_deleted() -> None:
+def test_records_before_the_latest_snapshots_are_deleted() -> None:
     broker, client = begin(share_coordinator_state_topic_num_partitions="1")
     for start_offset in range(3):
         alter(client, "payments", {0: start_offset})
@@ -205,7 +205,7 @@ def test_what_snapshots_have_made_superfluous_is_deleted() -> None:
         ("group.share.max.share.sessions", "100"),
     ],
 )
-def test_a_configuration_that_cannot_be_is_refused(name: str, value: str) -> None:
+def test_an_invalid_share_group_config_is_refused(name: str, value: str) -> None:
     other = {"group.share.delivery.count.limit": "4"} if "delivery" in name else {}
     with pytest.raises(InvalidConfig, match=re.escape(name.replace("min.", ""))):
         start(static={**SETTINGS, name: value, **other})

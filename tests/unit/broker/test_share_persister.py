@@ -16,8 +16,7 @@ from tailrace.protocol.messages import (
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
 )
-from tailrace.shares.state.share_state import ShareState, StateBatch
-from tailrace.shares.state.share_state_coordinator import SharePartitionKey, ShareWrite
+from tailrace.shares.state.persisted_state import PersistedState, SharePartitionKey, ShareWrite, StateBatch
 from tailrace.waiting.outbox import Failure, Outbox, OutgoingRequest
 
 TOPIC = b"t" * 16
@@ -25,7 +24,7 @@ A, B = SharePartitionKey("g", TOPIC, 0), SharePartitionKey("g", TOPIC, 1)
 
 
 class States:
-    """What this broker, 1, keeps itself: it answers with what was last asked."""
+    """The share states of this broker (id 1). It records writes and returns NONE or `refusal`."""
 
     def __init__(self) -> None:
         self.coordinator: int | None = 1
@@ -78,16 +77,16 @@ def told(codes: dict[int, ErrorCode]) -> WriteShareGroupStateResponse:
     return response(results=[response.WriteStateResult(topic_id=TOPIC, partitions=partitions)])
 
 
-def test_what_is_kept_here_is_asked_here() -> None:
+def test_state_coordinated_here_is_written_without_a_request() -> None:
     world = World()
     world.write(A, 5)
     assert (world.answers, world.sent()) == ([ErrorCode.NONE], [])
-    world.states.coordinator = None  # there is no topic yet: whoever keeps states here has it made
+    world.states.coordinator = None  # without the topic, the local share states are called, which create it
     world.write(A, 6)
     assert [one.start_offset for one in world.states.written] == [5, 6]
 
 
-def test_partitions_of_a_group_go_together_behind_what_is_on_its_way() -> None:
+def test_writes_of_a_group_are_sent_together_after_the_request_in_flight() -> None:
     world = World()
     world.states.coordinator = 2
     other = SharePartitionKey("g", TOPIC, 2)
@@ -111,7 +110,7 @@ def test_partitions_of_a_group_go_together_behind_what_is_on_its_way() -> None:
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ],
 )
-def test_who_cannot_answer_is_asked_again_and_so_is_whoever_has_taken_over(code: ErrorCode) -> None:
+def test_a_write_is_retried_at_the_current_coordinator(code: ErrorCode) -> None:
     world = World()
     world.states.coordinator = 2
     world.write(A, 5)
@@ -125,7 +124,7 @@ def test_who_cannot_answer_is_asked_again_and_so_is_whoever_has_taken_over(code:
 
 
 @pytest.mark.parametrize("failure", [Failure.UNREACHABLE, Failure.LOST, Failure.TIMED_OUT])
-def test_patience_has_an_end(failure: Failure) -> None:
+def test_retries_end_after_patience_ms(failure: Failure) -> None:
     world = World()
     world.states.coordinator = 2
     world.write(A, 5)
@@ -142,14 +141,14 @@ def test_patience_has_an_end(failure: Failure) -> None:
     assert world.answers[0] in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT)
 
 
-def test_a_write_that_is_tried_again_stays_before_later_ones_which_go_as_one() -> None:
+def test_later_writes_are_merged_and_wait_for_a_retried_write() -> None:
     world = World()
     world.states.coordinator = 2
     done, again = StateBatch(5, 5, 2, 1), StateBatch(6, 6, 0, 1)
     world.write(A, 5, done)
     world.write(A, 6, again)
     world.write(A, 7)
-    world.write(A, 8, state_epoch=1)  # another beginning: not to be mixed with the one before
+    world.write(A, 8, state_epoch=1)  # another state epoch: not merged with the write before
     (request,) = world.sent()
     request.failed(Failure.LOST, 10)
     assert world.sent() == []
@@ -159,7 +158,7 @@ def test_a_write_that_is_tried_again_stays_before_later_ones_which_go_as_one() -
     assert world.answers == [ErrorCode.NONE] * 4
 
 
-def test_what_is_told_of_records_elsewhere_is_read() -> None:
+def test_state_is_read_from_another_coordinator() -> None:
     world = World()
     world.states.coordinator = 2
     world.persister.read(A, 3, world.answered, world.answered, 0)
@@ -169,10 +168,10 @@ def test_what_is_told_of_records_elsewhere_is_read() -> None:
     part = response.PartitionResult(partition=0, state_epoch=4, start_offset=6, state_batches=[batch])
     result = response.ReadStateResult(topic_id=TOPIC, partitions=[part])
     request.answered(response(results=[result]), 10)
-    assert world.answers == [ShareState(0, 4, 3, 6, 0, (StateBatch(7, 9, 2, 1),))]
+    assert world.answers == [PersistedState(0, 4, 3, 6, 0, (StateBatch(7, 9, 2, 1),))]
 
 
-def test_an_answer_without_the_partition_is_an_error() -> None:
+def test_a_response_without_the_partition_is_an_unknown_server_error() -> None:
     world = World()
     world.states.coordinator = 2
     world.write(A, 5)
@@ -180,7 +179,7 @@ def test_an_answer_without_the_partition_is_an_error() -> None:
     assert world.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
-def test_nobody_leads_for_now() -> None:
+def test_a_write_without_a_coordinator_is_retried() -> None:
     world = World()
     world.states.coordinator = -1
     world.write(A, 5)

@@ -1,4 +1,4 @@
-"""What entries of access control lists come to; tests/conformance/test_acls_like_kafka.py asks Kafka the same."""
+"""Decisions by ACLs; tests/conformance/test_acls_like_kafka.py asks Kafka the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from tailrace.broker.security.standard_authorizer import KEPT_MAX, TOLD_MAX, StandardAuthorizer
+from tailrace.broker.security.standard_authorizer import CACHED_MAX, LOGGED_MAX, StandardAuthorizer
 from tailrace.model.acls import AclResource, Operation, PatternType, Permission
 from tailrace.protocol.messages import AccessControlEntryRecord
 
@@ -50,13 +50,13 @@ def may(of: StandardAuthorizer, user: str, operation: Operation, name: str, host
     return of.allows(f"User:{user}", host, operation, TOPIC, name)
 
 
-def test_nothing_is_allowed_that_no_entry_allows_but_to_super_users() -> None:
+def test_without_acls_only_super_users_are_allowed() -> None:
     rules = authorizer()
     assert not may(rules, "alice", Operation.READ, "orders")
     assert may(rules, "admin", Operation.READ, "orders")
 
 
-def test_a_denial_wins_whatever_else_there_is() -> None:
+def test_a_matching_deny_takes_precedence_over_an_allow() -> None:
     rules = authorizer(
         entry("User:alice", Operation.READ, "orders"),
         entry("User:*", Operation.ALL, "ord", pattern=PREFIXED, permission=DENY, host="10.0.0.1"),
@@ -66,7 +66,7 @@ def test_a_denial_wins_whatever_else_there_is() -> None:
 
 
 @pytest.mark.parametrize("given", [Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER])
-def test_who_may_use_may_describe_but_a_denial_implies_nothing(given: Operation) -> None:
+def test_read_write_delete_and_alter_imply_describe_but_their_denial_does_not(given: Operation) -> None:
     rules = authorizer(
         entry("User:alice", given, "orders"),
         entry("User:bob", Operation.DESCRIBE, "orders"),
@@ -77,13 +77,13 @@ def test_who_may_use_may_describe_but_a_denial_implies_nothing(given: Operation)
     assert may(rules, "bob", Operation.DESCRIBE, "orders")
 
 
-def test_who_may_alter_configs_may_describe_them() -> None:
+def test_alter_configs_implies_describe_configs() -> None:
     rules = authorizer(entry("User:alice", Operation.ALTER_CONFIGS, "orders"))
     assert may(rules, "alice", Operation.DESCRIBE_CONFIGS, "orders")
     assert not may(rules, "alice", Operation.DESCRIBE, "orders")
 
 
-def test_names_are_one_all_or_a_beginning() -> None:
+def test_literal_wildcard_and_prefixed_acls_match_their_names() -> None:
     rules = authorizer(
         entry("User:one", Operation.READ, "orders"),
         entry("User:all", Operation.READ, "*"),
@@ -102,20 +102,20 @@ def test_names_are_one_all_or_a_beginning() -> None:
     assert may(rules, "star", Operation.READ, "*x")
 
 
-def test_everyone_is_allowed_what_no_entry_is_about_if_that_is_set() -> None:
+def test_resources_without_acls_are_open_with_allow_everyone_if_no_acl_found() -> None:
     rules = authorizer(entry("User:alice", Operation.READ, "orders"), unlisted=True)
     assert may(rules, "bob", Operation.WRITE, "other")
     assert not may(rules, "bob", Operation.WRITE, "orders")
     assert not may(rules, "alice", Operation.WRITE, "orders")
 
 
-def test_an_address_of_ipv6_is_written_as_java_does() -> None:
+def test_an_ipv6_host_matches_an_acl_in_javas_notation() -> None:
     rules = authorizer(entry("User:alice", Operation.READ, "orders", host="0:0:0:0:0:0:0:1"))
     assert may(rules, "alice", Operation.READ, "orders", host="::1")
     assert not may(rules, "alice", Operation.READ, "orders", host="::2")
 
 
-def test_entries_count_from_when_they_come_until_they_go() -> None:
+def test_an_acl_is_in_force_until_it_is_deleted() -> None:
     acl_id, record = entry("User:alice", Operation.READ, "orders")
     rules = authorizer()
     for _ in range(2):
@@ -164,14 +164,16 @@ def test_entries_count_from_when_they_come_until_they_go() -> None:
         ),
     ],
 )
-def test_some_resource_of_a_kind(entries: list[tuple[bytes, AccessControlEntryRecord]], some: bool) -> None:
+def test_allows_some_is_true_if_one_resource_of_the_type_may_be_allowed(
+    entries: list[tuple[bytes, AccessControlEntryRecord]], some: bool
+) -> None:
     rules = authorizer(*entries)
     assert rules.allows_some("User:alice", "10.0.0.1", Operation.WRITE, TOPIC) is some
     assert rules.allows_some("User:admin", "10.0.0.1", Operation.WRITE, TOPIC)
 
 
 @pytest.mark.long
-def test_a_denial_is_told_once_and_a_client_cannot_fill_the_log_nor_the_memory(
+def test_denials_are_logged_once_and_log_and_cache_are_bounded(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     rules = authorizer()
@@ -179,8 +181,8 @@ def test_a_denial_is_told_once_and_a_client_cannot_fill_the_log_nor_the_memory(
         for _ in range(3):
             may(rules, "alice", Operation.READ, "orders")
         rules.allows_silently("User:alice", "10.0.0.1", Operation.READ, TOPIC, "unseen")
-        assert [record.getMessage() for record in caplog.records] == ["denied"]
-        for number in range(KEPT_MAX + 10):
+        assert [record.getMessage() for record in caplog.records] == ["operation denied"]
+        for number in range(CACHED_MAX + 10):
             may(rules, "alice", Operation.READ, str(number))
-    assert len(caplog.records) == TOLD_MAX
-    assert len(rules._kept) <= KEPT_MAX
+    assert len(caplog.records) == LOGGED_MAX
+    assert len(rules._cached) <= CACHED_MAX

@@ -55,7 +55,7 @@ def test_topics_of_an_application_are_made_with_what_it_asks_for() -> None:
     assert thread.tasks == {"0": [0, 1, 2], "1": [0, 1, 2]}
 
 
-def test_a_topic_that_cannot_be_made_is_told() -> None:
+def test_a_streams_heartbeat_reports_topics_that_cannot_be_created() -> None:
     client = opened()
     subtopologies = word_count("app", "lines")
     subtopologies[1].state_changelog_topics[0].replication_factor = 3

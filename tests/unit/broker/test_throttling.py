@@ -1,4 +1,4 @@
-"""Client quotas as the broker keeps them: what counts, what is told, how long a connection pauses."""
+"""Client quotas of the broker: the counted costs, the throttle time in responses, and the pauses of connections."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def fetched(offset: int = 0, wait_ms: int = 0, **fields: Any) -> FetchRequest:
 
 
 def pause_of(client: Client, request: Any, version: int) -> int:
-    """What the answer tells, and what the server is told: always the same."""
+    """Return the throttle time, which is the same in the response and for the server."""
     (reply,) = client.send(request, version)
     answer = Client.decode(reply, request.SCHEMA.api_key, version)
     assert answer.throttle_time_ms == reply.throttle_ms
@@ -94,7 +94,7 @@ def pause_of(client: Client, request: Any, version: int) -> int:
 
 
 def records_of(client: Client, request: FetchRequest) -> bytes:
-    """What a consumer gets that keeps its pauses."""
+    """Return the records of a consumer that waits for its pauses."""
     for _ in range(20):
         answer = client.ask(request, 12)
         if not answer.throttle_time_ms:
@@ -102,7 +102,7 @@ def records_of(client: Client, request: FetchRequest) -> bytes:
         assert answer.responses == []
         client.now_ms += answer.throttle_time_ms
         request.session_epoch += request.session_id > 0
-    raise AssertionError("it is throttled for ever")
+    raise AssertionError("the consumer is throttled without end")
 
 
 def size_of(client: Client, request: Any, version: int) -> int:
@@ -115,7 +115,7 @@ def test_without_quotas_nothing_is_measured(client: Client, work: Work) -> None:
     assert (work.now_ns, client.broker.services.throttling.is_on) == (0, False)
 
 
-def test_the_whole_request_counts_as_produced(client: Client) -> None:
+def test_producer_byte_rate_counts_the_whole_request(client: Client) -> None:
     set_quota(client, PRODUCE, 1000, client_id="test")
     request = produced(20_000)
     size = size_of(client, request, 12)
@@ -131,27 +131,27 @@ def test_the_records_of_a_throttled_producer_are_appended(client: Client) -> Non
         assert answer.responses[0].partition_responses[0].base_offset == offset
 
 
-def test_acks_0_pauses_without_an_answer(client: Client) -> None:
+def test_a_produce_with_acks_0_pauses_the_connection_without_a_response(client: Client) -> None:
     set_quota(client, PRODUCE, 1000, client_id="test")
     (reply,) = client.send(produced(20_000, acks=0), 12)
     assert (reply.parts, reply.close) == (None, False)
     assert reply.throttle_ms > 9000
 
 
-def test_acks_0_does_not_pause_for_its_time(client: Client, work: Work) -> None:
+def test_a_produce_with_acks_0_is_not_throttled_by_request_percentage(client: Client, work: Work) -> None:
     set_quota(client, REQUEST, 1, client_id="test")
     work.step_ms = 1000
     (reply,) = client.send(produced(100, acks=0), 12)
     assert reply.throttle_ms == 0
 
 
-def test_a_refused_request_counts_as_well(client: Client) -> None:
+def test_a_refused_produce_counts_towards_the_quota(client: Client) -> None:
     set_quota(client, PRODUCE, 1000, client_id="test")
     assert pause_of(client, produced(20_000, topic="no-such-topic"), 12) > 9000
     assert pause_of(client, produced(20_000, acks=7), 12) > 29_000
 
 
-def test_others_are_not_throttled(client: Client) -> None:
+def test_a_quota_does_not_throttle_other_clients(client: Client) -> None:
     other = Client(client.broker, connection_id=2, client_id="other")
     nameless = Client(client.broker, connection_id=3, client_id=None)
     set_quota(client, PRODUCE, 1, client_id="test")
@@ -168,7 +168,7 @@ def test_connections_with_one_client_id_share_its_quota(client: Client) -> None:
     assert pause_of(second, produced(9000), 12) > 7000
 
 
-def test_who_is_not_authenticated_is_the_user_anonymous(client: Client) -> None:
+def test_quotas_of_user_anonymous_apply_to_unauthenticated_clients(client: Client) -> None:
     set_quota(client, PRODUCE, 1, user="ANONYMOUS")
     assert pause_of(client, produced(1000), 12) > 0
     client.context.principal = "User:alice:smith"
@@ -177,7 +177,7 @@ def test_who_is_not_authenticated_is_the_user_anonymous(client: Client) -> None:
     assert pause_of(client, produced(1000), 12) > 0
 
 
-def test_a_quota_that_is_removed_does_not_count_any_more(client: Client) -> None:
+def test_a_removed_quota_no_longer_throttles(client: Client) -> None:
     set_quota(client, PRODUCE, 1, client_id="test")
     assert pause_of(client, produced(1000), 12) > 0
     set_quota(client, PRODUCE, None, client_id="test")
@@ -185,7 +185,7 @@ def test_a_quota_that_is_removed_does_not_count_any_more(client: Client) -> None
     assert not client.broker.services.throttling.is_on
 
 
-def test_quotas_are_there_after_a_restart() -> None:
+def test_quotas_are_in_force_after_a_restart() -> None:
     files = MemoryFiles()
     client = Client(start(files))
     create(client, "orders", 1)
@@ -195,11 +195,11 @@ def test_quotas_are_there_after_a_restart() -> None:
     assert pause_of(again, produced(1000), 12) > 0
 
 
-def test_a_consumer_over_its_quota_gets_no_records_and_later_all_of_them(client: Client) -> None:
+def test_a_throttled_consumer_gets_its_records_after_the_pause(client: Client) -> None:
     for _ in range(5):
         client.ask(produced(4000), 12)
     set_quota(client, FETCH, 1000, client_id="test")
-    assert len(records_of(client, fetched())) == 10_000, "more at once would never be let through"
+    assert len(records_of(client, fetched())) == 10_000, "a larger response would always be throttled"
     (reply,) = client.send(fetched(offset=2), 12)
     throttled = Client.decode(reply, 1, 12)
     assert (throttled.responses, throttled.throttle_time_ms) == ([], reply.throttle_ms)
@@ -208,7 +208,7 @@ def test_a_consumer_over_its_quota_gets_no_records_and_later_all_of_them(client:
     assert len(records_of(client, fetched(offset=2))) == 10_000
 
 
-def test_what_was_not_sent_does_not_count(client: Client) -> None:
+def test_records_that_were_not_sent_do_not_count_towards_the_quota(client: Client) -> None:
     for _ in range(3):
         client.ask(produced(9000), 12)
     set_quota(client, FETCH, 1000, client_id="test")
@@ -225,7 +225,7 @@ def test_a_follower_has_no_client_quota(client: Client) -> None:
     assert reply.throttle_ms == 0
 
 
-def test_a_session_does_not_take_a_throttled_answer_for_told(client: Client) -> None:
+def test_a_throttled_response_does_not_change_the_fetch_session(client: Client) -> None:
     client.ask(produced(4000), 12)
     client.ask(produced(4000), 12)
     set_quota(client, FETCH, 1000, client_id="test")
@@ -241,15 +241,15 @@ def test_a_session_does_not_take_a_throttled_answer_for_told(client: Client) -> 
     assert len(records_of(client, again)) > 4000
 
 
-def test_the_time_of_requests_is_percent_of_a_thread(client: Client, work: Work) -> None:
+def test_request_percentage_is_the_share_of_a_threads_time(client: Client, work: Work) -> None:
     set_quota(client, REQUEST, 2, client_id="test")
-    work.step_ms = 100  # per look at the clock: one when it begins, one when it is answered
+    work.step_ms = 100  # per reading of the clock: one at the start of a request, one at its response
     assert pause_of(client, ApiVersionsRequest(), 0) == 0  # 1 %: 100 ms of ten seconds
     assert pause_of(client, MetadataRequest(topics=[]), 9) == 0
     assert pause_of(client, MetadataRequest(topics=[]), 9) == 1000, "but no longer than quota.window.size.seconds"
 
 
-def test_answers_of_old_versions_have_no_place_for_a_pause_and_are_paused_for(client: Client, work: Work) -> None:
+def test_versions_without_throttle_time_pause_the_connection_too(client: Client, work: Work) -> None:
     set_quota(client, REQUEST, 0.001, client_id="test")
     work.step_ms = 100
     (reply,) = client.send(MetadataRequest(topics=[]), 1)
@@ -257,7 +257,7 @@ def test_answers_of_old_versions_have_no_place_for_a_pause_and_are_paused_for(cl
     assert reply.throttle_ms == 1000
 
 
-def test_a_request_that_waits_is_not_at_work(client: Client, work: Work) -> None:
+def test_waiting_time_does_not_count_towards_request_percentage(client: Client, work: Work) -> None:
     set_quota(client, REQUEST, 1, client_id="test")
     work.step_ms = 1
     assert client.send(fetched(wait_ms=5000), 12) == []
@@ -268,10 +268,10 @@ def test_a_request_that_waits_is_not_at_work(client: Client, work: Work) -> None
     assert reply.throttle_ms == 0
 
 
-def test_who_lets_a_waiting_request_go_on_does_not_pay_with_its_time(client: Client, work: Work) -> None:
+def test_a_producer_is_not_charged_for_the_fetches_that_it_completes(client: Client, work: Work) -> None:
     waiting = Client(client.broker, connection_id=2, client_id="waiting")
     set_quota(client, REQUEST, 1, client_id="test")
-    work.step_ms = 40  # the waiting one: 40 ms, 0.4 % of ten seconds, when it was taken
+    work.step_ms = 40  # the waiting request took 40 ms at its start, 0.4 % of ten seconds
     assert waiting.send(fetched(wait_ms=5000), 12) == []
     replies = client.send(produced(100), 12)
     assert {reply.connection_id: reply.throttle_ms for reply in replies} == {1: 0, 2: 0}
@@ -280,7 +280,7 @@ def test_who_lets_a_waiting_request_go_on_does_not_pay_with_its_time(client: Cli
     assert [reply.throttle_ms for reply in replies] == [1000]
 
 
-def test_a_connection_that_goes_is_forgotten(client: Client) -> None:
+def test_the_time_of_a_closed_connection_is_forgotten(client: Client) -> None:
     set_quota(client, REQUEST, 1, client_id="test")
     assert client.send(fetched(wait_ms=5000), 12) == []
     assert client.broker.services.throttling._parked_ns
@@ -293,7 +293,7 @@ def mutation(client: Client, version: int, name: str, partitions: int = 30) -> t
     return answer.topics[0].error_code, answer.throttle_time_ms
 
 
-def test_topics_are_created_until_there_is_a_debt(client: Client) -> None:
+def test_topic_creation_above_the_mutation_quota_is_refused(client: Client) -> None:
     set_quota(client, MUTATION, 2, client_id="test")
     assert mutation(client, 6, "first") == (0, 0)  # 30 of 22
     assert mutation(client, 6, "second") == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, 4000)
@@ -302,14 +302,14 @@ def test_topics_are_created_until_there_is_a_debt(client: Client) -> None:
     assert mutation(client, 6, "second") == (0, 0)
 
 
-def test_what_is_only_validated_counts_too(client: Client) -> None:
+def test_validate_only_counts_towards_the_mutation_quota(client: Client) -> None:
     set_quota(client, MUTATION, 2, client_id="test")
     topic = CreateTopicsRequest.CreatableTopic(name="first", num_partitions=30, replication_factor=1)
     assert client.ask(CreateTopicsRequest(topics=[topic], validate_only=True), 6).topics[0].error_code == 0
     assert mutation(client, 6, "second")[0] == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
-def test_clients_that_do_not_know_the_error_get_their_topics_and_pause(client: Client) -> None:
+def test_old_clients_above_the_mutation_quota_get_their_topics_and_pause(client: Client) -> None:
     set_quota(client, MUTATION, 2, client_id="test")
     assert mutation(client, 5, "first") == (0, 4000)
     assert mutation(client, 5, "second") == (0, 19_000)
@@ -317,7 +317,7 @@ def test_clients_that_do_not_know_the_error_get_their_topics_and_pause(client: C
 
 
 @pytest.mark.parametrize("version", [4, 5, 6])
-def test_deleted_partitions_count(client: Client, version: int) -> None:
+def test_deleted_partitions_count_towards_the_mutation_quota(client: Client, version: int) -> None:
     for name in ("a", "b"):
         create(client, name, 30)
     set_quota(client, MUTATION, 2, client_id="test")
@@ -334,7 +334,7 @@ def test_deleted_partitions_count(client: Client, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_added_partitions_count(client: Client, version: int) -> None:
+def test_added_partitions_count_towards_the_mutation_quota(client: Client, version: int) -> None:
     set_quota(client, MUTATION, 2, client_id="test")
 
     def add(count: int) -> tuple[int, int]:
@@ -350,7 +350,7 @@ def test_added_partitions_count(client: Client, version: int) -> None:
         assert add(33) == (0, 5000)
 
 
-def test_auto_created_topics_count(client: Client) -> None:
+def test_auto_created_topics_count_towards_the_mutation_quota(client: Client) -> None:
     set_quota(client, MUTATION, 0.5, client_id="test")
     for name in "abcdefgh":
         topic = MetadataRequest.MetadataRequestTopic(name=name)

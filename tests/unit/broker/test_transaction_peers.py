@@ -98,7 +98,7 @@ def test_every_leader_gets_the_markers_of_its_partitions() -> None:
     assert world.written == [end]
 
 
-def test_what_was_not_written_goes_to_whoever_leads_then() -> None:
+def test_a_failed_marker_is_sent_to_the_new_leader() -> None:
     world = World()
     end = world.end(5, A, C)
     first = world.sent()[9002]
@@ -116,7 +116,7 @@ def test_what_was_not_written_goes_to_whoever_leads_then() -> None:
     assert world.written == [end]
 
 
-def test_a_leader_that_is_not_registered_is_waited_for() -> None:
+def test_a_marker_waits_until_the_leader_is_registered() -> None:
     world = World()
     world.leaders[A] = 9
     end = world.end(5, A)
@@ -143,7 +143,7 @@ def ask(world: World, coordinator: int, *, is_added: bool = True) -> tuple[list[
     return told, world.sent()
 
 
-def test_a_coordinator_elsewhere_is_asked() -> None:
+def test_partitions_are_verified_at_a_coordinator_on_another_broker() -> None:
     told, sent = ask(World(), 3, is_added=False)
     body = sent[9003].body
     assert isinstance(body, AddPartitionsToTxnRequest)
@@ -166,7 +166,7 @@ def test_a_coordinator_elsewhere_is_asked() -> None:
     assert told == [{A: ErrorCode.NONE, B: ErrorCode.TRANSACTION_ABORTABLE}]
 
 
-def test_a_coordinator_that_does_not_answer_or_refuses() -> None:
+def test_errors_of_an_unreachable_or_refusing_coordinator() -> None:
     told, sent = ask(World(), 3)
     sent[9003].failed(Failure.LOST, 1)
     assert told == [dict.fromkeys([A, B], ErrorCode.NETWORK_EXCEPTION)]

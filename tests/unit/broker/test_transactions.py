@@ -18,7 +18,7 @@ from tests.support.memory_node import NOW_MS, Client, start
 
 ONE_LOG = {"transaction.state.log.num.partitions": "1", "offsets.topic.num.partitions": "1"}
 INVALID_TXN_STATE, CONCURRENT, ABORTABLE = 48, 51, 120
-AT_ONCE = {"add.partitions.to.txn.retry.backoff.max.ms": "0"}  # whoever has to wait is told so
+AT_ONCE = {"add.partitions.to.txn.retry.backoff.max.ms": "0"}  # CONCURRENT_TRANSACTIONS is sent without retries
 
 
 class Producer:
@@ -89,23 +89,23 @@ def stable_offset(broker: Broker, partition: int = 0) -> int:
     return log.snapshot_marks().last_stable.offset
 
 
-def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced() -> None:
+def test_a_transaction_above_its_timeout_is_aborted_and_its_producer_fenced() -> None:
     broker, client = opened()
     producer = Producer(client, timeout_ms=5_000)
     assert producer.write() == 0
     client.now_ms += 5_000
     broker.tick(client.now_ms)
     assert producer.state() == ("Ongoing", 0, [("orders", [0])])
-    client.now_ms += 10_001  # looked at every ten seconds
+    client.now_ms += 10_001  # timeouts are checked every ten seconds
     broker.tick(client.now_ms)
     assert producer.state() == ("CompleteAbort", 1, [])
     assert stable_offset(broker) == 2
     assert producer.write() == 47
-    assert producer.end() == INVALID_TXN_STATE  # one epoch behind: it may be a retry, of an end that was none
+    assert producer.end() == INVALID_TXN_STATE  # one epoch behind: this may be a retry, but nothing was ended
     assert producer.init().producer_epoch == 2
 
 
-def test_an_id_that_nobody_uses_is_forgotten() -> None:
+def test_an_idle_transactional_id_expires() -> None:
     broker, client = opened(**{"transactional.id.expiration.ms": "60000"})
     idle, busy = Producer(client, "idle"), Producer(client, "busy", timeout_ms=900_000)
     assert busy.write() == 0
@@ -116,7 +116,7 @@ def test_an_id_that_nobody_uses_is_forgotten() -> None:
     assert idle.init().producer_epoch == 0
 
 
-def test_what_was_decided_is_carried_out_after_a_restart() -> None:
+def test_a_prepared_commit_is_completed_after_a_restart() -> None:
     files = MemoryFiles()
     broker, client = opened(files)
     producer = Producer(client)
@@ -138,7 +138,7 @@ def test_what_was_decided_is_carried_out_after_a_restart() -> None:
 
 
 def refuse_markers(broker: Broker) -> Callable[[], None]:
-    """From now on no marker can be written, until what is returned is called."""
+    """Refuse all markers until the returned function is called."""
     writer = broker.services.transactions.marker_writer
     write = writer.write
     writer.write = lambda key, marker, answer, now_ms: answer(ErrorCode.NOT_ENOUGH_REPLICAS, now_ms)  # type: ignore[method-assign]
@@ -149,7 +149,7 @@ def refuse_markers(broker: Broker) -> Callable[[], None]:
     return allow
 
 
-def test_markers_are_tried_until_they_are_written() -> None:
+def test_markers_are_retried_until_they_are_written() -> None:
     broker, client = opened(**AT_ONCE)
     producer = Producer(client)
     assert producer.write() == 0
@@ -169,7 +169,7 @@ def test_markers_are_tried_until_they_are_written() -> None:
 
 
 @pytest.mark.parametrize("in_time", [True, False])
-def test_who_begins_while_the_transaction_before_still_ends_waits_a_little(in_time: bool) -> None:
+def test_a_produce_during_the_end_of_the_previous_transaction_is_retried(in_time: bool) -> None:
     broker, client = opened(**{"add.partitions.to.txn.retry.backoff.max.ms": "200"})
     producer = Producer(client)
     assert producer.write() == 0
@@ -193,7 +193,7 @@ def test_who_begins_while_the_transaction_before_still_ends_waits_a_little(in_ti
         assert client.now_ms == began_ms + 200
 
 
-def test_a_partition_that_is_gone_needs_no_marker() -> None:
+def test_a_deleted_partition_needs_no_marker() -> None:
     _, client = opened()
     producer = Producer(client)
     assert producer.write() == 0
@@ -204,7 +204,7 @@ def test_a_partition_that_is_gone_needs_no_marker() -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(9, INVALID_TXN_STATE), (11, ABORTABLE)])
-def test_a_partition_has_to_be_added_first_by_older_clients(version: int, code: int) -> None:
+def test_older_clients_must_add_a_partition_before_they_write_to_it(version: int, code: int) -> None:
     _, client = opened()
     producer = Producer(client)
     assert producer.write(version=version) == code
@@ -223,13 +223,13 @@ def test_a_partition_has_to_be_added_first_by_older_clients(version: int, code: 
     assert producer.write(partition=1, version=version) == code
 
 
-def test_verification_can_be_left_out() -> None:
+def test_verification_can_be_switched_off() -> None:
     _, client = opened(**{"transaction.partition.verification.enable": "false"})
     assert Producer(client).write(version=9) == 0
 
 
-def test_a_batch_that_had_to_wait_is_not_overtaken_by_the_next() -> None:
-    """The first is refused for the moment; the one behind it would be taken, and its place in the sequence lost."""
+def test_the_batch_after_a_refused_one_is_out_of_sequence() -> None:
+    """The first batch is refused temporarily. If the next one were accepted, the sequence would have a gap."""
     broker, client = opened(**AT_ONCE)
     producer = Producer(client)
     assert producer.write() == 0
@@ -246,7 +246,7 @@ def test_a_batch_that_had_to_wait_is_not_overtaken_by_the_next() -> None:
     assert producer.write(partition=1) == 0
 
 
-def test_a_consumer_of_committed_records_is_woken_by_the_end() -> None:
+def test_the_end_of_a_transaction_completes_a_waiting_read_committed_fetch() -> None:
     broker, client = opened()
     producer = Producer(client)
     assert producer.write() == 0
@@ -271,7 +271,7 @@ def test_a_consumer_of_committed_records_is_woken_by_the_end() -> None:
     assert (found.last_stable_offset, bool(found.records), found.aborted_transactions) == (2, True, [])
 
 
-def test_without_the_topic_nothing_is_coordinated() -> None:
+def test_init_producer_id_without_the_topic_gets_not_coordinator() -> None:
     broker = start(static=ONE_LOG)
     client = Client(broker)
     request = m.InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1_000)
@@ -280,13 +280,13 @@ def test_without_the_topic_nothing_is_coordinated() -> None:
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
-def test_a_timeout_that_is_not_allowed(timeout_ms: int) -> None:
+def test_an_invalid_transaction_timeout_is_refused(timeout_ms: int) -> None:
     _, client = opened()
     producer = Producer(client)
     assert producer.init(timeout_ms).error_code == 50
 
 
-def test_transactional_records_need_an_id() -> None:
+def test_transactional_records_without_a_transactional_id_are_refused() -> None:
     _, client = opened()
     producer = Producer(client)
     producer.transactional_id = None  # type: ignore[assignment]

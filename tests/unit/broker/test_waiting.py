@@ -1,4 +1,4 @@
-"""Requests that wait: what they keep, and what becomes of them when their client goes."""
+"""Waiting requests: the memory that they keep, and their end when the client disconnects."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ WAITING = {
 
 
 def send(broker: Broker, request: Any, version: int, connection_id: int = 1) -> bytearray:
-    """Hand over a request that has to wait; the memory it was received in."""
+    """Hand over a request that has to wait; return the memory it was received in."""
     header = write_request_header(RequestHeader(request.SCHEMA.api_key, version, 1, "test"))
     memory = bytearray(header + request.encode(version))
     broker.handle(memoryview(memory), ConnectionContext(connection_id), NOW_MS)
@@ -62,16 +62,16 @@ def send(broker: Broker, request: Any, version: int, connection_id: int = 1) -> 
 
 
 @pytest.mark.parametrize("kind", WAITING)
-def test_the_memory_of_a_request_that_waits_can_be_used_again(broker: Broker, kind: str) -> None:
+def test_a_waiting_request_does_not_hold_its_receive_buffer(broker: Broker, kind: str) -> None:
     memory = send(broker, *WAITING[kind])
-    memory.append(0)  # which fails while anybody has a view of it
+    memory.append(0)  # raises while a view of the memory exists
     broker.tick(NOW_MS + 5000)
     (reply,) = broker.take_replies()
     assert reply.parts
 
 
 @pytest.mark.parametrize("kind", WAITING)
-def test_what_a_client_waited_for_goes_with_it(broker: Broker, kind: str) -> None:
+def test_waiting_operations_of_a_closed_connection_are_cancelled(broker: Broker, kind: str) -> None:
     send(broker, *WAITING[kind])
     send(broker, *WAITING[kind], connection_id=2)
     broker.connection_closed(1, NOW_MS)
@@ -81,14 +81,14 @@ def test_what_a_client_waited_for_goes_with_it(broker: Broker, kind: str) -> Non
     assert broker.services.replies._parked == {}
 
 
-def test_records_stay_when_their_producer_has_gone(broker: Broker) -> None:
+def test_records_stay_when_their_producer_disconnects(broker: Broker) -> None:
     send(broker, *WAITING["produce"])
     broker.connection_closed(1, NOW_MS)
     partition = next(one for one in broker.services.partitions if one.key.partition == 0)
     assert partition.log.log_end_offset == 1
 
 
-def test_an_answer_ends_the_waiting(broker: Broker) -> None:
+def test_a_response_ends_the_wait_of_its_connection(broker: Broker) -> None:
     send(broker, *WAITING["fetch"])
     Client(broker, connection_id=2).send(produce_request(acks=1), 12)
     assert (broker.services.replies._parked, len(broker.services.purgatory)) == ({}, 0)
@@ -98,7 +98,9 @@ def test_an_answer_ends_the_waiting(broker: Broker) -> None:
     assert len(broker.services.purgatory) == 1
 
 
-def test_records_to_delete_are_waited_for_in_the_same_way(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_delete_records_is_cancelled_when_its_connection_closes(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Client(broker, connection_id=2).send(produce_request(acks=1), 12)
     part = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=1)
     topic = DeleteRecordsRequest.DeleteRecordsTopic(name="orders", partitions=[part])

@@ -44,7 +44,7 @@ class Leader:
         partition.make_leader(registration(node_id, (node_id, 2), isr, leader_epoch=1, partition_epoch=epoch), NOW_MS)
 
     def send(self, partition: int, correlation_id: int, *, acks: int = -1, timeout_ms: int = 1_000) -> bool:
-        """Whether another request of the connection may follow."""
+        """Return True if another request of the connection may follow."""
         builder = BatchBuilder()
         builder.append(NOW_MS, None, b"%d" % correlation_id)
         data = ProduceRequest.PartitionProduceData(index=partition, records=builder.build())
@@ -53,7 +53,7 @@ class Leader:
         return self.broker.handle(memoryview(_frame(request, VERSION, correlation_id)), PRODUCER, NOW_MS)
 
     def follow(self, partition: int, end: int | None = None) -> None:
-        """The follower has all, or as much as is said."""
+        """Note that the follower has fetched up to `end`, or all records."""
         one = self.partitions[partition]
         assert one.leader is not None
         offset = one.log.log_end_offset if end is None else end
@@ -62,7 +62,7 @@ class Leader:
         self.broker.services.current_round.appended(one.key, NOW_MS)
 
     def answers(self) -> list[int]:
-        """The correlation ids of what is answered."""
+        """Return the correlation ids of the responses."""
         return [
             struct.unpack_from(">i", bytes(reply.parts[0]))[0] for reply in self.broker.take_replies() if reply.parts
         ]
@@ -77,7 +77,7 @@ def test_requests_for_one_partition_wait_together_and_are_answered_in_order() ->
     leader = Leader()
     assert [leader.send(0, number) for number in (1, 2, 3)] == [True, True, True]
     assert leader.answers() == []
-    leader.follow(0, 3)  # the record before them, and two of them
+    leader.follow(0, 3)  # the record before the requests, and two of theirs
     assert leader.answers() == [1, 2]
     leader.follow(0)
     assert leader.answers() == [3]
@@ -96,7 +96,7 @@ def test_a_request_for_another_partition_is_appended_at_once_and_answered_in_its
     assert leader.answers() == [1, 2]
 
 
-def test_a_request_of_another_kind_waits_for_them() -> None:
+def test_a_request_of_another_api_waits_for_earlier_produce_requests() -> None:
     leader = Leader()
     leader.send(0, 1)
     leader.send(0, 2)
@@ -107,7 +107,7 @@ def test_a_request_of_another_kind_waits_for_them() -> None:
     assert leader.answers() == [1, 2, 3]
 
 
-def test_a_later_one_is_not_given_up_before_an_earlier_one() -> None:
+def test_a_later_produce_does_not_time_out_before_an_earlier_one() -> None:
     leader = Leader()
     leader.send(0, 1, timeout_ms=1_000)
     leader.send(0, 2, timeout_ms=10)
@@ -124,7 +124,7 @@ def test_a_later_one_is_not_given_up_before_an_earlier_one() -> None:
     assert told == [(1, ErrorCode.REQUEST_TIMED_OUT), (2, ErrorCode.REQUEST_TIMED_OUT)]
 
 
-def test_too_few_in_sync_is_told() -> None:
+def test_a_shrunk_isr_refuses_waiting_and_new_produce_requests() -> None:
     leader = Leader()
     leader.send(0, 1)
     leader.broker.take_replies()
@@ -141,7 +141,7 @@ def test_too_few_in_sync_is_told() -> None:
 
 
 @pytest.mark.parametrize("is_answered", [False, True])
-def test_a_connection_that_goes_leaves_nothing_behind(is_answered: bool) -> None:
+def test_a_closed_connection_has_no_waiting_produce_requests(is_answered: bool) -> None:
     leader = Leader()
     leader.send(0, 1)
     leader.send(0, 2)

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from tailrace.cli.parser import build_parser
+from tailrace.cli.parsing.parser import build_parser
 from tests.support.doc_page import Example, Page, all_pages
 
 PAGES = all_pages()

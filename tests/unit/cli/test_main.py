@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import tailrace as package
 from tailrace.cli import main as main_module
+from tailrace.cli.parsing.parser import build_parser
+from tailrace.model.kernel_forms import describe_kernels
 from tests.support.command import Ran, contents, tailrace, write_directory
 
 VERBS = ("ls", "cat", "dump", "explain", "verify", "repair")
@@ -33,8 +37,8 @@ def test_help_teaches_with_examples() -> None:
         assert all(len(line) <= 120 for line in ran.lines)
 
 
-def test_version_is_printed() -> None:
-    assert tailrace("--version").out == f"tailrace {package.__version__}\n"
+def test_version_is_printed_with_the_form_of_the_kernels() -> None:
+    assert tailrace("--version").out == f"tailrace {package.__version__} ({describe_kernels()})\n"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +109,7 @@ def process(*arguments: object) -> subprocess.CompletedProcess[bytes]:
 
 def test_the_package_runs_as_a_module() -> None:
     done = process("--version")
-    assert (done.returncode, done.stdout) == (0, f"tailrace {package.__version__}\n".encode())
+    assert (done.returncode, done.stdout) == (0, f"tailrace {package.__version__} ({describe_kernels()})\n".encode())
 
 
 def test_help_imports_nothing_of_the_log() -> None:
@@ -139,3 +143,18 @@ def test_log_commands_change_no_files(verb: str, tmp_path: Path) -> None:
     before = contents(path)
     assert tailrace("log", verb, path).status == 0
     assert contents(path) == before
+
+
+def verbs_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    yield parser
+    for group in groups:
+        for verb in group.choices.values():
+            yield from verbs_of(verb)
+
+
+def test_every_command_teaches_with_an_example_of_itself() -> None:
+    for parser in verbs_of(build_parser()):
+        assert "examples:\n" in str(parser.epilog), parser.prog
+        assert parser.prog in str(parser.epilog), parser.prog
+        assert parser.description, parser.prog

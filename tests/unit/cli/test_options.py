@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from tailrace.cli.main import main
-from tailrace.cli.options import positive, timestamp
+from tailrace.cli.parsing.options import positive, size, timestamp
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,31 @@ def test_a_count_of_zero_or_less_is_refused() -> None:
             positive(text)
 
 
-@pytest.mark.parametrize("name", ["iceberg", "delta"])
-def test_an_export_to_a_format_without_jars_for_this_spark_is_refused(
-    name: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("text", "number"), [("1", 1), ("134217728", 134_217_728), ("64k", 65_536), ("128M", 134_217_728), ("2g", 2 << 30)]
+)
+def test_a_size_has_an_optional_unit(text: str, number: int) -> None:
+    assert size(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "m", "0", "1.5g", "1t", "-1m", "١"])
+def test_a_malformed_size_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        size(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--to", "parquet", "--follow"], "--follow is for --to iceberg and delta, not for --to parquet"),
+        (["--to", "delta", "--catalog", "prod"], "--catalog is for --to iceberg, not for --to delta"),
+        (["--to", "iceberg", "--path", "/data", "--batch-offsets", "5"], "--batch-offsets is for --to parquet"),
+        (["--format", "delta", "--group", "g"], "--group needs --follow"),
+        (["--to", "iceberg", "--keep-snapshots", "5"], "--keep-snapshots needs --follow"),
+    ],
+)
+def test_an_export_refuses_options_of_another_target(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["job", "export", "/data", "lake.orders", "--topic", "orders", "--checkpoint", "/c", "--format", name]
-    assert main(command) == 2
-    message = capsys.readouterr().err
-    assert f"{name} has no release for the Spark that Tailrace needs (4.2 or newer); export to parquet" in message
+    assert main(["job", "export", "/data", "lake.orders", "--topic", "orders", *options]) == 2
+    assert message in capsys.readouterr().err

@@ -83,7 +83,7 @@ class Coordinator:
                 self._append(change)
 
     def reload(self, *, compact: bool = False) -> None:
-        """Another broker goes on from the log."""
+        """Load the log as another broker would."""
         if compact:
             latest = {encode_key(record.key): index for index, record in enumerate(self.log)}
             self.log = [self.log[index] for index in sorted(latest.values()) if self.log[index].value is not None]
@@ -102,7 +102,7 @@ class Coordinator:
 
 @dataclass
 class Consumer:
-    """A client: it lets go of partitions before it says so, and takes new ones when it is told."""
+    """A client: it revokes partitions before it confirms that, and takes the assigned ones."""
 
     name: str
     topics: Iterable[str] = ("t",)
@@ -151,7 +151,7 @@ class Consumer:
             }
 
     def fenced(self) -> None:
-        """Everything is let go, and the group is joined anew."""
+        """Drop all partitions, and join the group again."""
         self.owned = set()
         self.epoch = 0
 

@@ -82,7 +82,7 @@ class Coordinator:
                 self.append(change)
 
     def reload(self, *, compact: bool = False) -> None:
-        """Another broker goes on from the log."""
+        """Load the log as another broker would."""
         if compact:
             latest = {encode_key(record.key): index for index, record in enumerate(self.log)}
             self.log = [self.log[index] for index in sorted(latest.values()) if self.log[index].value is not None]
@@ -101,7 +101,7 @@ class Coordinator:
 
 @dataclass
 class Thread:
-    """A thread of an application: it lets go of tasks before it says so, and takes new ones when it is told."""
+    """A thread of an application: it revokes tasks before it confirms that, and takes the assigned ones."""
 
     name: str
     process: str = ""

@@ -51,7 +51,7 @@ subscriptions = st.dictionaries(
 
 @given(st.sampled_from(sorted(ASSIGNORS)), subscriptions, subscriptions, counts, counts)
 @settings(max_examples=300, deadline=None)
-def test_every_partition_has_one_reader_who_subscribes(assignor, first, second, counts_before, counts_after):
+def test_every_partition_is_assigned_to_one_subscriber(assignor, first, second, counts_before, counts_after):
     """Also after members, subscriptions and partition counts have changed."""
     before = ASSIGNORS[assignor](members_of(first), counts_before)
     members = members_of(second, before)

@@ -21,15 +21,15 @@ def test_a_member_alone_gets_everything():
     assert coordinator.group.state_name == "Stable"
 
 
-def test_a_partition_changes_hands_only_after_it_was_let_go():
+def test_a_partition_is_assigned_to_another_member_only_after_it_was_revoked():
     coordinator, a, b = Coordinator({"t": 2}), Consumer("a"), Consumer("b")
     a.heartbeat(coordinator)
     b.heartbeat(coordinator)
     assert b.owned == set()
     assert coordinator.group.members[b.member_id].state is MemberState.UNRELEASED
-    a.heartbeat(coordinator)  # is told to let one go
+    a.heartbeat(coordinator)  # has to revoke one
     assert len(a.owned) == 1
-    b.heartbeat(coordinator)  # nothing yet: a has not said so
+    b.heartbeat(coordinator)  # nothing yet: a has not confirmed it
     assert b.owned == set()
     a.heartbeat(coordinator)
     b.heartbeat(coordinator)
@@ -38,7 +38,7 @@ def test_a_partition_changes_hands_only_after_it_was_let_go():
     assert coordinator.group.state_name == "Stable"
 
 
-def test_a_member_that_does_not_let_go_in_time_is_fenced():
+def test_a_member_that_does_not_revoke_in_time_is_fenced():
     coordinator, a, b = Coordinator({"t": 2}), Consumer("a"), Consumer("b")
     a.heartbeat(coordinator)
     b.heartbeat(coordinator)
@@ -52,7 +52,7 @@ def test_a_member_that_does_not_let_go_in_time_is_fenced():
     assert len(b.owned) == 2
 
 
-def test_a_silent_member_is_fenced_and_others_take_over():
+def test_a_silent_member_is_fenced_and_others_get_its_partitions():
     coordinator, a, b = Coordinator({"t": 4}), Consumer("a"), Consumer("b")
     for consumer in (a, b, a, b, a, b):
         consumer.heartbeat(coordinator)
@@ -66,7 +66,7 @@ def test_a_silent_member_is_fenced_and_others_take_over():
 
 
 @pytest.mark.parametrize(("epoch", "code"), [(9, ErrorCode.FENCED_MEMBER_EPOCH), (1, ErrorCode.FENCED_MEMBER_EPOCH)])
-def test_an_epoch_that_is_not_the_members(epoch, code):
+def test_a_heartbeat_with_another_epoch_is_fenced(epoch, code):
     coordinator, a = Coordinator({"t": 2}), Consumer("a")
     a.heartbeat(coordinator)
     with pytest.raises(KafkaError) as caught:
@@ -74,12 +74,12 @@ def test_an_epoch_that_is_not_the_members(epoch, code):
     assert caught.value.code is code
 
 
-def test_the_epoch_before_is_good_if_the_answer_was_lost():
+def test_the_previous_epoch_is_accepted_after_a_lost_response():
     coordinator, a, b = Coordinator({"t": 2}), Consumer("a"), Consumer("b")
     a.heartbeat(coordinator)
     b.heartbeat(coordinator)
     a.heartbeat(coordinator)
-    a.heartbeat(coordinator, is_answer_lost=True)  # moves to the new epoch, and does not hear of it
+    a.heartbeat(coordinator, is_answer_lost=True)  # moves to the new epoch, and does not get the response
     a.heartbeat(coordinator)
     assert a.epoch == coordinator.group.epoch
     assert len(a.owned) == 1
@@ -100,7 +100,7 @@ def test_new_partitions_and_topics_are_noticed():
     assert a.owned == {(topic_id("later"), 0), (topic_id("later"), 1)}
 
 
-def test_shares_are_computed_once_in_a_while():
+def test_the_assignment_interval_limits_target_assignments():
     coordinator = Coordinator({"t": 2}, ConsumerSettings(assignment_interval_ms=1_000))
     a, b = Consumer("a"), Consumer("b")
     a.heartbeat(coordinator)
@@ -111,7 +111,7 @@ def test_shares_are_computed_once_in_a_while():
     assert coordinator.group.state_name == "Reconciling"
 
 
-def test_a_static_member_comes_back_to_what_it_had():
+def test_a_returning_static_member_keeps_its_partitions():
     coordinator = Coordinator({"t": 4})
     a, b = Consumer("a", instance_id="one"), Consumer("b")
     for consumer in (a, b, a, b, a, b):
@@ -128,7 +128,7 @@ def test_a_static_member_comes_back_to_what_it_had():
     assert caught.value.code is ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_an_instance_id_in_use_is_not_given_away():
+def test_an_instance_id_in_use_is_refused():
     coordinator, a = Coordinator({"t": 1}), Consumer("a", instance_id="one")
     a.heartbeat(coordinator)
     with pytest.raises(KafkaError) as caught:
@@ -240,13 +240,13 @@ def test_an_epoch_that_was_not_written_is_computed_again():
     assert len(a.owned) == 2
 
 
-def test_a_pattern_that_is_none():
+def test_an_invalid_pattern_is_refused():
     with pytest.raises(KafkaError) as caught:
         Coordinator({}).heartbeat(Consumer("a", topics=(), pattern="a(", member_id="m").beat())
     assert caught.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
-def test_the_group_is_full():
+def test_a_full_group_refuses_new_members():
     coordinator = Coordinator({"t": 1}, ConsumerSettings(size_max=1))
     Consumer("a").heartbeat(coordinator)
     with pytest.raises(KafkaError) as caught:
@@ -254,7 +254,7 @@ def test_the_group_is_full():
     assert caught.value.code is ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_everybody_left_and_the_group_can_be_deleted():
+def test_a_group_without_members_can_be_deleted():
     coordinator, a = Coordinator({"t": 1}), Consumer("a")
     a.heartbeat(coordinator)
     assert coordinator.shard.delete_groups([GROUP]).response == [ErrorCode.NON_EMPTY_GROUP]
@@ -267,7 +267,7 @@ def test_everybody_left_and_the_group_can_be_deleted():
 
 
 @pytest.mark.parametrize("compact", [False, True])
-def test_the_log_says_it_all(compact):
+def test_the_log_restores_the_whole_state(compact):
     coordinator, a, b = Coordinator({"t": 4}), Consumer("a"), Consumer("b", instance_id="two")
     for consumer in (a, b, a):
         consumer.heartbeat(coordinator)

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: as Java's String.hashCode has it."""
+"""The partition of a key, computed with Java's String.hashCode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_hash_is_javas(text: str, code: int) -> None:
     assert java_hash(text) == code
 
 
-def test_the_smallest_number_has_no_absolute_value() -> None:
+def test_the_smallest_integer_maps_to_partition_0() -> None:
     assert partition_of("polygenelubricants", 50) == 0
 
 

@@ -142,7 +142,7 @@ def test_a_record_that_cannot_be_encoded_is_not_appended(world: World) -> None:
     assert world.commit("b") == "committed"
 
 
-def test_of_a_change_that_is_not_atomic_only_the_unwritable_record_is_left_out(world: World) -> None:
+def test_a_change_that_is_not_atomic_leaves_out_only_the_unwritable_record(world: World) -> None:
     change = StateChange([record("a", 1), record(TOO_LONG, 1), record("b", 2)], "written", is_atomic=False)
     assert world.write(lambda _: change) == "written"
     assert world.shard.offsets == {"a": 1, "b": 2}
@@ -171,7 +171,7 @@ def test_a_shard_whose_replay_fails_is_loaded_again_without_that_record(world: W
     assert world.commit("b", 8) == "committed"
 
 
-def test_a_shard_is_loaded_again_if_nobody_knows_whether_a_batch_was_appended(world: World) -> None:
+def test_a_shard_is_loaded_again_if_an_append_has_an_unknown_result(world: World) -> None:
     world.log.after_append = _raise
     assert world.commit("b", 3) is UNEXPECTED
     world.log.after_append = lambda: None
@@ -188,7 +188,7 @@ def test_a_marker_whose_replay_fails_refuses_the_marker_only(world: World) -> No
     assert world.commit("b") == "committed"
 
 
-def test_a_bug_once_a_change_is_committed_loads_the_shard_again(world: World) -> None:
+def test_a_bug_after_the_commit_of_a_change_loads_the_shard_again(world: World) -> None:
     change = StateChange([record("b", 4)], "committed", is_replayed=False, on_done=lambda *_: _raise())
     assert world.write(lambda _: change) is UNEXPECTED
     world.load()
@@ -244,7 +244,7 @@ def test_many_timers_are_run_over_several_ticks(world: World) -> None:
     assert len(runs) == 1_000
 
 
-def test_timers_leave_the_loop_to_others_when_their_turn_is_over(world: World) -> None:
+def test_timers_stop_when_the_turn_is_over(world: World) -> None:
     runs: list[int] = []
     for number in range(5):
         world.shard.timers.schedule(number, 5, runs.append)

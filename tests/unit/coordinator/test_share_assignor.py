@@ -24,7 +24,7 @@ def of_everybody(assignments: dict[str, dict[bytes, frozenset[int]]]) -> dict[by
 
 
 @given(st.integers(1, 12), st.frozensets(st.sampled_from(list(COUNTS)), min_size=1))
-def test_members_alike_share_everything_evenly(count: int, topics: frozenset[str]) -> None:
+def test_members_with_equal_subscriptions_share_partitions_evenly(count: int, topics: frozenset[str]) -> None:
     members = {f"m{number}": ShareSpec(topics, {}) for number in range(count)}
     shares = assign_simple(members, IDS, ASSIGNABLE)
     assert of_everybody(shares) == {IDS[name]: set(range(COUNTS[name])) for name in topics}
@@ -36,7 +36,9 @@ def test_members_alike_share_everything_evenly(count: int, topics: frozenset[str
 
 
 @given(st.lists(names, min_size=1, max_size=8), st.lists(names, min_size=1, max_size=8))
-def test_nobody_gets_what_it_does_not_ask_for(before: list[frozenset[str]], after: list[frozenset[str]]) -> None:
+def test_members_get_only_partitions_of_subscribed_topics(
+    before: list[frozenset[str]], after: list[frozenset[str]]
+) -> None:
     first = assign_simple(
         {f"m{number}": ShareSpec(topics, {}) for number, topics in enumerate(before)}, IDS, ASSIGNABLE
     )

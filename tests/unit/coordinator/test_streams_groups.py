@@ -42,7 +42,7 @@ def test_the_first_thread_gets_all_tasks():
     assert coordinator.group.state_name == "Stable"
 
 
-def test_topics_of_the_application_are_asked_for_and_then_there_is_something_to_do():
+def test_missing_internal_topics_are_requested_and_tasks_follow():
     coordinator, a = Coordinator({LINES: 3}), Thread("a")
     result = coordinator.heartbeat(a.beat())
     wanted = {topic.name: topic.partitions for topic in result.topics_to_create.values()}
@@ -65,13 +65,13 @@ def test_topics_of_the_application_are_asked_for_and_then_there_is_something_to_
         ({LINES: 2, REPARTITION: 3, CHANGELOG: 3}, Status.INCORRECTLY_PARTITIONED_TOPICS),
     ],
 )
-def test_topics_that_do_not_fit_are_told(topics, status):
+def test_topics_that_do_not_fit_are_reported_as_a_status(topics, status):
     coordinator, a = Coordinator(topics), Thread("a")
     a.heartbeat(coordinator)
     assert (a.statuses, a.active) == ((status,), set())
 
 
-def test_a_task_changes_hands_only_after_it_was_let_go():
+def test_a_task_is_assigned_to_another_member_only_after_it_was_revoked():
     coordinator, a, b = Coordinator(ALL), Thread("a"), Thread("b")
     a.heartbeat(coordinator)
     b.heartbeat(coordinator)
@@ -87,7 +87,7 @@ def test_a_task_changes_hands_only_after_it_was_let_go():
     assert not a.active & b.active
 
 
-def test_copies_of_tasks_with_state_are_kept_by_other_processes():
+def test_standby_tasks_are_assigned_to_other_processes():
     settings = replace(SOON, standby_replicas=1)
     coordinator = Coordinator(ALL, settings)
     threads = [Thread("a1", "a"), Thread("a2", "a"), Thread("b1", "b")]
@@ -101,7 +101,7 @@ def test_copies_of_tasks_with_state_are_kept_by_other_processes():
     assert not any(thread.standby for thread in threads), "a change of the configuration counts at once"
 
 
-def test_whoever_comes_first_waits_for_others():
+def test_the_first_assignment_waits_for_the_initial_rebalance_delay():
     coordinator = Coordinator(ALL, StreamsSettings(assignment_interval_ms=0))
     a, b = Thread("a"), Thread("b")
     for thread in (a, b, a, b):
@@ -113,7 +113,7 @@ def test_whoever_comes_first_waits_for_others():
     assert [member.previous_epoch for member in coordinator.group.members.values()] == [1, 1], "nobody had to let go"
 
 
-def test_tasks_are_computed_once_in_a_while():
+def test_the_assignment_interval_limits_target_assignments():
     coordinator = Coordinator(ALL, StreamsSettings(initial_rebalance_delay_ms=0))
     a, b = Thread("a"), Thread("b")
     a.heartbeat(coordinator)
@@ -125,7 +125,7 @@ def test_tasks_are_computed_once_in_a_while():
     assert coordinator.group.state_name == "Reconciling"
 
 
-def test_a_silent_thread_is_fenced_and_others_take_over():
+def test_a_silent_member_is_fenced_and_others_get_its_tasks():
     coordinator, a, b = Coordinator(ALL), Thread("a"), Thread("b")
     settle(coordinator, a, b)
     for _ in range(10):
@@ -136,7 +136,7 @@ def test_a_silent_thread_is_fenced_and_others_take_over():
     assert a.epoch == 0
 
 
-def test_a_thread_that_does_not_let_go_in_time_is_fenced():
+def test_a_member_that_does_not_revoke_in_time_is_fenced():
     coordinator, a, b = Coordinator(ALL), Thread("a"), Thread("b")
     a.heartbeat(coordinator)
     b.heartbeat(coordinator)
@@ -151,7 +151,7 @@ def test_a_thread_that_does_not_let_go_in_time_is_fenced():
     assert b.active == EVERYTHING
 
 
-def test_the_epoch_before_is_good_if_the_answer_was_lost():
+def test_the_previous_epoch_is_accepted_after_a_lost_response():
     coordinator, a, b = Coordinator(ALL), Thread("a"), Thread("b")
     a.heartbeat(coordinator)
     b.heartbeat(coordinator)
@@ -164,7 +164,7 @@ def test_the_epoch_before_is_good_if_the_answer_was_lost():
     assert caught.value.code is ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_a_topology_cannot_be_another_one():
+def test_a_changed_topology_is_refused():
     coordinator, a = Coordinator(ALL), Thread("a")
     a.heartbeat(coordinator)
     other = StreamsGroupTopologyValue(epoch=0, subtopologies=COUNTING.subtopologies[:1])
@@ -172,7 +172,7 @@ def test_a_topology_cannot_be_another_one():
         coordinator.heartbeat(Thread("b").beat()._replace(topology=other))
 
 
-def test_one_asks_all_to_shut_down_until_everybody_has_left():
+def test_a_shutdown_request_holds_until_all_members_have_left():
     coordinator, a, b = Coordinator(ALL), Thread("a"), Thread("b")
     settle(coordinator, a, b)
     coordinator.heartbeat(a.beat()._replace(member_epoch=-1, asks_shutdown=True))
@@ -185,7 +185,7 @@ def test_one_asks_all_to_shut_down_until_everybody_has_left():
 
 
 @pytest.mark.parametrize("compact", [False, True])
-def test_another_coordinator_goes_on_from_the_log(compact):
+def test_another_coordinator_continues_from_the_log(compact):
     coordinator, a, b = Coordinator(ALL), Thread("a"), Thread("b")
     settle(coordinator, a, b)
     before = {name: thread.active for name, thread in (("a", a), ("b", b))}
@@ -215,7 +215,7 @@ def test_a_group_that_was_deleted_is_forgotten():
     assert GROUP not in coordinator.shard.groups
 
 
-def test_commits_are_taken_of_tasks_that_the_member_has_had_since():
+def test_commits_are_accepted_for_tasks_that_the_member_has_had_since_that_epoch():
     coordinator, a, b = Coordinator(ALL), Thread("a"), Thread("b")
     a.heartbeat(coordinator)
     first = a.epoch
@@ -243,7 +243,7 @@ def test_commits_are_taken_of_tasks_that_the_member_has_had_since():
     assert not coordinator.group.is_subscribed_to(CHANGELOG)
 
 
-def test_what_is_owned_has_to_be_in_the_topology():
+def test_a_reported_task_outside_the_topology_is_refused():
     coordinator, a = Coordinator(ALL), Thread("a")
     a.heartbeat(coordinator)
     for odd in ({"nowhere": frozenset({0})}, {"0": frozenset({2})}):

@@ -31,7 +31,7 @@ def drawn(dice: Random) -> Subscription:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_counts_equal_what_all_members_say(seed: int) -> None:
+def test_counts_equal_the_subscriptions_of_all_members(seed: int) -> None:
     dice = Random(seed)
     counted, looked = Subscriptions(), Looked()
     for _ in range(200):

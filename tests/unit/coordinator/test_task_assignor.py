@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.coordinator.groups.streams.streams_member import Tasks
 from tailrace.coordinator.groups.streams.task_assignor import MemberSpec, SubtopologySpec, assign_tasks
-from tailrace.model.java.java_collections import (
+from tailrace.model.java.java_order import (
     PriorityQueue,
     grown_timeline_capacity,
     hash_map_capacity,
@@ -21,7 +21,7 @@ def counts(shares: dict[str, Tasks]) -> dict[str, int]:
     return {name: sum(map(len, tasks.active.values())) for name, tasks in shares.items()}
 
 
-def test_the_orders_of_javas_maps():
+def test_map_orders_equal_javas():
     # As a JVM has listed them.
     keys = ["process-2", "process-0", "process-1", "alpha", "beta", "gamma", "Ωmega"]
     assert hash_map_order(keys) == ["alpha", "process-2", "process-1", "Ωmega", "process-0", "beta", "gamma"]
@@ -33,7 +33,7 @@ def test_the_orders_of_javas_maps():
     assert sorted(timeline_order(["a", "b", "c"], 4)) == ["a", "b", "c"]
 
 
-def test_a_queue_is_a_queue():
+def test_the_priority_queue_orders_like_javas():
     random = Random(7)
     numbers = [random.randrange(50) for _ in range(200)]
     queue = PriorityQueue(float, numbers)
@@ -48,7 +48,7 @@ def test_a_queue_is_a_queue():
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_everybody_has_as_much_as_the_others_and_keeps_what_it_had(seed: int) -> None:
+def test_tasks_are_balanced_and_stay_with_their_members(seed: int) -> None:
     random = Random(seed)
     subtopologies = {
         name: SubtopologySpec(random.randint(1, 7), random.random() < 0.5) for name in ("a", "b", "c")[: seed % 3 + 1]

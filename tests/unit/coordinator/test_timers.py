@@ -36,7 +36,7 @@ def test_a_timer_that_moves_nearer_is_due_once() -> None:
     assert due(timers, 100) == []
 
 
-def test_like_a_plain_dictionary() -> None:
+def test_timers_behave_like_a_plain_dictionary() -> None:
     for seed in range(50):
         random = Random(seed)
         timers = Timers()

@@ -1,4 +1,4 @@
-"""F6, F7: how much a fetch returns."""
+"""F6, F7: the byte limits of a fetch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sizes(asked: Asked) -> list[int]:
     return [len(answer.records) for answer in asked.partitions.values()]
 
 
-def test_partitions_take_their_share_in_order() -> None:
+def test_partitions_use_the_byte_budget_in_order() -> None:
     budget = ByteBudget(100)
     assert (budget.share(70), budget.at_least_one) == (70, True)
     budget.take(0)
@@ -53,17 +53,17 @@ def test_f6_the_first_non_empty_partition_returns_one_batch_whatever_the_limits(
     assert sizes(asked) == [0, BATCH, 0]
 
 
-def test_f6_once_anything_was_returned_the_rest_keep_to_the_limit_strictly() -> None:
+def test_f6_after_the_first_batch_the_limits_are_strict() -> None:
     node = Node()
     first, second = led(node, 2)
     asked = node.fetch([want(first, 2), want(second, 0, max_bytes=BATCH - 1)], max_bytes=10_000)
     assert sizes(asked) == [BATCH, 0]
     asked = node.fetch([want(first, 2), want(second, 0, max_bytes=2 * BATCH - 1)], max_bytes=10_000)
-    assert sizes(asked) == [BATCH, 2 * BATCH - 1]  # a last batch that is cut short is the client's to drop
+    assert sizes(asked) == [BATCH, 2 * BATCH - 1]  # the client drops an incomplete last batch
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_f6_versions_0_to_2_keep_the_hard_limit(version: int) -> None:
+def test_f6_versions_0_to_2_never_exceed_the_limit(version: int) -> None:
     node = Node()
     (partition,) = led(node, 1)
     for limit in (10, 50, 150, 400):
@@ -71,8 +71,9 @@ def test_f6_versions_0_to_2_keep_the_hard_limit(version: int) -> None:
         assert 0 < len(bytes_of(asked.only)) <= limit
 
 
-def test_f7_a_first_batch_cut_short_is_replaced_with_an_empty_answer() -> None:
-    """From version 3 on the client waits for its turn; a cut batch would look like one that is too large."""
+def test_f7_an_incomplete_first_batch_is_left_out_of_the_response() -> None:
+    """From version 3 on the partition waits for a later fetch. The client would take an incomplete batch for one that
+    is too large."""
     node = Node()
     first, second = led(node, 2)
     for version in (3, 4, 11, 18):
@@ -81,7 +82,7 @@ def test_f7_a_first_batch_cut_short_is_replaced_with_an_empty_answer() -> None:
         assert asked.partitions["topic", 1].error_code == ErrorCode.NONE
 
 
-def test_the_brokers_own_limit_and_the_quota_count_as_well() -> None:
+def test_fetch_max_bytes_of_the_broker_and_the_quota_limit_the_response() -> None:
     node = Node()
     (partition,) = led(node, 1)
     node.fetches.max_bytes = 2 * BATCH
@@ -90,19 +91,19 @@ def test_the_brokers_own_limit_and_the_quota_count_as_well() -> None:
     assert sizes(asked) == [BATCH]
 
 
-def test_a_negative_limit_is_an_error_where_there_is_something_to_read() -> None:
+def test_a_negative_limit_is_an_error_for_partitions_with_records() -> None:
     node = Node()
     (partition,) = led(node, 1)
     assert node.fetch([want(partition, 0, max_bytes=-1)]).only.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     other = node.lead("other")
     node.append(other, b"a")
     asked = node.fetch([want(partition, 0), want(other, 0)], max_bytes=-1)
-    # Only the first one sees the response's limit below zero.
+    # Only the first partition sees the response's limit below zero.
     assert [one.error_code for one in asked.partitions.values()] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
     assert node.fetch([want(partition, 3, max_bytes=-1)]).only.error_code == ErrorCode.NONE
 
 
-def test_min_bytes_never_exceeds_what_may_be_returned() -> None:
+def test_min_bytes_is_capped_at_max_bytes() -> None:
     node = Node()
     (partition,) = led(node, 1)
     asked = node.fetch([want(partition, 0)], min_bytes=1_000_000, max_bytes=BATCH, max_wait_ms=500)

@@ -1,4 +1,4 @@
-"""F10, F11: when a fetch is answered at once, and what wakes one that waits."""
+"""F10, F11: when a fetch is answered at once, and which events wake a waiting fetch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def reason(asked: Asked) -> Reason:
 # F10
 
 
-def test_f10_no_wait_was_asked() -> None:
+def test_f10_a_fetch_without_max_wait_is_answered_at_once() -> None:
     node = Node()
     partition = node.lead()
     for wait in (0, -1):
@@ -30,14 +30,14 @@ def test_f10_no_wait_was_asked() -> None:
         assert reason(asked) is Reason.NO_WAIT
 
 
-def test_f10_nothing_was_asked() -> None:
+def test_f10_a_fetch_without_readable_partitions_is_answered_at_once() -> None:
     node = Node()
     assert reason(node.fetch([], **WAIT)) is Reason.NOTHING_ASKED
     unknown = node.fetch([want(TopicPartition("nowhere", 0), 0)], **WAIT)
     assert reason(unknown) is Reason.NOTHING_ASKED
 
 
-def test_f10_enough_bytes() -> None:
+def test_f10_a_fetch_with_min_bytes_available_is_answered_at_once() -> None:
     node = Node()
     partition = node.lead()
     node.append(partition, b"a")
@@ -47,13 +47,13 @@ def test_f10_enough_bytes() -> None:
     assert reason(node.fetch([want(partition, 1)], min_bytes=0, **WAIT)) is Reason.ENOUGH
 
 
-def test_f10_any_error() -> None:
+def test_f10_an_error_of_one_partition_answers_the_fetch_at_once() -> None:
     node = Node()
     first, second = node.lead("topic", 0), node.lead("topic", 1)
     assert reason(node.fetch([want(first, 0), want(second, 9)], **WAIT)) is Reason.ERROR
 
 
-def test_f10_a_diverging_epoch() -> None:
+def test_f10_a_diverging_epoch_answers_the_fetch_at_once() -> None:
     node = Node()
     partition = node.host(state=registration(1, leader_epoch=0))
     node.append(partition, b"a")
@@ -64,7 +64,7 @@ def test_f10_a_diverging_epoch() -> None:
 # F11
 
 
-def test_f11_an_append_wakes_it() -> None:
+def test_f11_an_append_wakes_a_waiting_fetch() -> None:
     node = Node()
     partition = node.lead()
     asked = node.fetch([want(partition, 0)], **WAIT)
@@ -78,7 +78,7 @@ def test_f11_an_append_wakes_it() -> None:
     assert len(node.purgatory) == 0
 
 
-def test_f11_it_is_watched_by_every_partition_it_reads() -> None:
+def test_f11_a_waiting_fetch_is_watched_under_every_partition_that_it_reads() -> None:
     for n in range(4):
         node = Node()
         partitions = [node.lead("topic", m) for m in range(4)]
@@ -87,7 +87,7 @@ def test_f11_it_is_watched_by_every_partition_it_reads() -> None:
         assert [bool(one.records) for one in asked.partitions.values()] == [m == n for m in range(4)]
 
 
-def test_f11_a_session_is_watched_by_every_partition_it_holds() -> None:
+def test_f11_a_check_of_any_partition_of_a_session_wakes_its_fetch() -> None:
     for n in range(4):
         node = Node()
         partitions = [node.lead("topic", m) for m in range(4)]
@@ -100,7 +100,7 @@ def test_f11_a_session_is_watched_by_every_partition_it_holds() -> None:
         assert asked.fetch.woken_by == partitions[n].key
 
 
-def test_f11_it_waits_until_all_partitions_together_have_min_bytes() -> None:
+def test_f11_a_fetch_waits_until_all_partitions_together_have_min_bytes() -> None:
     node = Node()
     first, second = node.lead("topic", 0), node.lead("topic", 1)
     node.append(first, b"a")
@@ -122,7 +122,7 @@ def test_f11_it_waits_until_all_partitions_together_have_min_bytes() -> None:
         assert sum(len(one.records) for one in asked.partitions.values()) == 3 * size
 
 
-def test_f11_a_partition_counts_only_up_to_its_own_limit() -> None:
+def test_f11_a_partition_counts_up_to_partition_max_bytes() -> None:
     node = Node()
     first, second = node.lead("topic", 0), node.lead("topic", 1)
     node.append(first, b"a")
@@ -135,7 +135,7 @@ def test_f11_a_partition_counts_only_up_to_its_own_limit() -> None:
     assert not asked.is_waiting
 
 
-def test_f11_a_new_high_watermark_wakes_it() -> None:
+def test_f11_a_new_high_watermark_wakes_a_consumers_fetch() -> None:
     node = Node()
     node.know(broker(2))
     partition = node.host(state=registration(1, (1, 2)))
@@ -146,7 +146,7 @@ def test_f11_a_new_high_watermark_wakes_it() -> None:
     assert bytes_of(asked.only)
 
 
-def test_f11_a_new_last_stable_offset_wakes_a_read_committed_one() -> None:
+def test_f11_a_new_last_stable_offset_wakes_a_read_committed_fetch() -> None:
     node = Node()
     partition = node.lead()
     asked = node.fetch([want(partition, 0)], isolation_level=1, **WAIT)
@@ -156,7 +156,7 @@ def test_f11_a_new_last_stable_offset_wakes_a_read_committed_one() -> None:
     assert bytes_of(asked.only)
 
 
-def test_f11_an_append_wakes_a_follower_though_nothing_is_committed() -> None:
+def test_f11_an_uncommitted_append_wakes_a_followers_fetch() -> None:
     node = Node()
     node.know(broker(2))
     partition = node.host(state=registration(1, (1, 2)))
@@ -166,7 +166,7 @@ def test_f11_an_append_wakes_a_follower_though_nothing_is_committed() -> None:
     assert bytes_of(asked.only)
 
 
-def test_f11_the_deadline_ends_it_with_what_there_is() -> None:
+def test_f11_a_fetch_returns_the_available_records_at_its_deadline() -> None:
     node = Node()
     first, second = node.lead("topic", 0), node.lead("topic", 1)
     node.append(first, b"a")
@@ -189,7 +189,7 @@ def test_f11_the_deadline_ends_it_with_what_there_is() -> None:
         ("E", Reason.FENCED, ErrorCode.FENCED_LEADER_EPOCH),
     ],
 )
-def test_f11_what_happens_to_a_partition_is_told_at_once(
+def test_f11_an_error_of_a_partition_answers_a_waiting_fetch_at_once(
     case: str, expected: Reason, error: ErrorCode, session: bool
 ) -> None:
     node = Node()
@@ -223,8 +223,8 @@ def test_f11_what_happens_to_a_partition_is_told_at_once(
         assert asked.partitions["topic", 1].error_code == ErrorCode.NONE
 
 
-def test_f11_a_rolled_segment_wakes_it() -> None:
-    """Case F: what it waits behind is sealed, so there is no point in counting bytes."""
+def test_f11_a_rolled_segment_wakes_a_fetch_behind_it() -> None:
+    """Case F: the segment of the fetch offset is sealed, so bytes are not counted."""
     node = Node()
     partition = node.lead()
     node.append(partition, b"a")
@@ -234,7 +234,7 @@ def test_f11_a_rolled_segment_wakes_it() -> None:
     node.check(partition)
     assert reason(behind) is Reason.OTHER_SEGMENT
     assert len(behind.only.records) > 0
-    assert at_end.is_waiting  # the bound has another place, but it is the same offset: there is nothing to read
+    assert at_end.is_waiting  # the bound is in the new segment at the same offset, so there is nothing to read
     node.append(partition, b"b")
     assert reason(at_end) is Reason.OTHER_SEGMENT
     assert len(at_end.only.records) > 0
@@ -250,8 +250,8 @@ def test_f11_a_fetch_behind_the_active_segment_never_waits() -> None:
     assert reason(asked) is Reason.OTHER_SEGMENT
 
 
-def test_f11_a_truncated_log_wakes_it() -> None:
-    """Case F again: the log now ends before the offset that is waited for."""
+def test_f11_a_truncation_wakes_a_fetch_beyond_the_new_end() -> None:
+    """Case F: the log now ends before the fetch offset."""
     node = Node()
     partition = node.host(state=registration(2, (1, 2)))
     data = bytes(batch(b"a", leader_epoch=0)) + bytes(batch(b"b", base_offset=1, leader_epoch=0))
@@ -265,7 +265,7 @@ def test_f11_a_truncated_log_wakes_it() -> None:
 
 
 def test_f11_a_fetch_past_the_bound_never_waits() -> None:
-    """Case F: a consumer ahead of a lagging high watermark asks again and again."""
+    """Case F: a consumer beyond a lagging high watermark has to ask again."""
     node = Node()
     node.know(broker(2))
     partition = node.host(state=registration(1, (1, 2)))
@@ -273,8 +273,8 @@ def test_f11_a_fetch_past_the_bound_never_waits() -> None:
     assert reason(node.fetch([want(partition, 1)], **WAIT)) is Reason.OTHER_SEGMENT
 
 
-def test_f11_an_epoch_that_comes_to_diverge_wakes_it() -> None:
-    """Case H: the log was cut and written anew under another epoch while the reader waited at its old end."""
+def test_f11_a_newly_diverging_epoch_wakes_a_waiting_fetch() -> None:
+    """Case H: while the reader waited at the log end, the log was truncated and written again under another epoch."""
     node = Node()
     partition = node.host(state=registration(2, (1, 2), leader_epoch=0))
 
@@ -295,9 +295,9 @@ def test_f11_an_epoch_that_comes_to_diverge_wakes_it() -> None:
     assert (diverging.epoch, diverging.end_offset) == (0, 1)
 
 
-def test_f11_what_completes_before_it_is_parked_is_not_missed() -> None:
-    """A follower's own fetch moves the high watermark while it is read: the consumer waiting is answered, and the
-    follower, which nothing has come for, waits."""
+def test_f11_a_check_during_the_first_try_is_not_missed() -> None:
+    """A follower's own fetch advances the high watermark while it is read. The waiting consumer is answered. The
+    follower's fetch waits, because there are no new records for it."""
     node = Node()
     node.know(broker(2))
     partition = node.host(state=registration(1, (1, 2)))
@@ -318,7 +318,7 @@ def test_a_cancelled_fetch_is_never_answered() -> None:
     assert asked.is_waiting
 
 
-def test_a_session_wakes_for_a_partition_that_had_an_error_before() -> None:
+def test_a_partition_that_recovers_from_an_error_wakes_the_sessions_fetch() -> None:
     node = Node()
     first, second = node.lead("topic", 0), node.lead("topic", 1)
     consumer = Consumer(node, [want(first, 5), want(second, 0)])
@@ -331,14 +331,14 @@ def test_a_session_wakes_for_a_partition_that_had_an_error_before() -> None:
     assert asked.only.records
 
 
-def test_a_session_that_waits_notices_when_replicas_come_and_go() -> None:
+def test_a_waiting_session_fetch_notices_added_and_removed_replicas() -> None:
     node = Node()
     first, second = node.lead("topic", 0), node.lead("topic", 1)
     consumer = Consumer(node, [want(first, 0), want(second, 0)])
     consumer.poll()
     consumer.poll()
     asked = consumer.poll(**WAIT)
-    node.partitions.mark_offline(first.key)  # and nobody says so
+    node.partitions.mark_offline(first.key)  # without a check of the purgatory
     node.append(second, b"a")
     assert {key: one.error_code for key, one in asked.partitions.items()} == {
         ("topic", 0): ErrorCode.KAFKA_STORAGE_ERROR,

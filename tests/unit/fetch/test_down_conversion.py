@@ -1,4 +1,4 @@
-"""F15: old clients get the messages they read, from whatever is stored."""
+"""F15: old clients get message formats that they can read, whatever format is stored."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_f15_versions_0_and_1_get_format_0_and_versions_2_and_3_format_1(version
     assert messages(data) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
-def test_f15_version_4_gets_what_is_stored() -> None:
+def test_f15_version_4_gets_stored_batches_unconverted() -> None:
     node = Node()
     partition = node.lead()
     node.append(partition, b"a", b"b")
     assert magics(bytes_of(node.fetch([want(partition, 0)], version=4).only)) == {2}
 
 
-def test_f15_a_fetch_in_the_middle_of_a_batch_starts_there() -> None:
+def test_f15_converted_messages_start_at_the_fetch_offset() -> None:
     node = Node()
     partition = node.lead()
     node.append(partition, b"a", b"b", b"c")
@@ -60,13 +60,13 @@ def test_f15_control_batches_are_left_out() -> None:
     assert messages(data) == [(0, b"a"), (2, b"b")]
 
 
-def test_f15_zstd_cannot_be_read_by_old_clients() -> None:
+def test_f15_zstd_batches_are_unsupported_for_old_clients() -> None:
     node = Node()
     partition = node.lead()
     node.append(partition, b"a" * 100)
     node.append(partition, b"b" * 100, codec=Codec.ZSTD)
     for version in range(4):
-        # What comes before it is returned, and then it is the first.
+        # The messages before the zstd batch are returned. Then the batch comes first.
         assert messages(bytes_of(node.fetch([want(partition, 0)], version=version).only)) == [(0, b"a" * 100)]
         answer = node.fetch([want(partition, 1)], version=version).only
         assert (answer.error_code, answer.high_watermark) == (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, -1)
@@ -74,8 +74,8 @@ def test_f15_zstd_cannot_be_read_by_old_clients() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 2])
-def test_f15_with_a_hard_limit_an_old_client_goes_on_message_by_message(version: int) -> None:
-    """The batch is larger than the limit, each of its messages is not."""
+def test_f15_with_a_hard_limit_an_old_client_advances_message_by_message(version: int) -> None:
+    """The batch is larger than the limit, but each of its messages fits."""
     node = Node()
     partition = node.lead()
     values = [b"%d" % n * 50 for n in range(10)]
@@ -92,7 +92,7 @@ def test_f15_with_a_hard_limit_an_old_client_goes_on_message_by_message(version:
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.LZ4])
-def test_f15_messages_may_take_more_room_than_the_batch_they_were(codec: Codec) -> None:
+def test_f15_converted_messages_may_be_larger_than_their_batch(codec: Codec) -> None:
     node = Node()
     partition = node.lead()
     values = [b"%d" % n for n in range(50)]
@@ -103,7 +103,7 @@ def test_f15_messages_may_take_more_room_than_the_batch_they_were(codec: Codec) 
         assert [value for _, value in messages(data)] == values
 
 
-def test_f15_a_message_that_exceeds_the_hard_limit_is_seen_cut_short() -> None:
+def test_f15_a_message_above_the_hard_limit_is_returned_incomplete() -> None:
     node = Node()
     partition = node.lead()
     node.append(partition, b"x" * 1_000)
@@ -121,7 +121,7 @@ def test_f15_an_empty_answer_stays_empty() -> None:
 
 @pytest.mark.parametrize("stored", [0, 1])
 def test_f15_old_stored_formats_are_served_to_new_clients(stored: int) -> None:
-    """A log that an old broker wrote: its messages are handed out as they are, to old clients converted if need be."""
+    """Messages that an old broker wrote are returned unchanged, or converted for clients older than their format."""
     node = Node()
     partition = node.lead()
     node.append(partition, b"a", b"b")

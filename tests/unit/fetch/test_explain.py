@@ -1,4 +1,4 @@
-"""The walk of one live fetch, as data."""
+"""explain_fetch: the steps of one live fetch, as data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Explained:
         return self.walks[-1]
 
 
-def test_a_fetch_that_waited_tells_how_long_and_what_woke_it() -> None:
+def test_the_walk_has_the_wait_time_and_the_key_that_woke_the_fetch() -> None:
     node = Node()
     partition = node.lead("orders")
     explained = Explained(node)
@@ -48,7 +48,7 @@ def test_a_fetch_that_waited_tells_how_long_and_what_woke_it() -> None:
     assert (explained.walk.waited_ms, explained.walk.woken_by, explained.walk.reason) == (None, None, Reason.NO_WAIT)
 
 
-def test_the_read_is_walked_with_its_bound_probes_and_slice() -> None:
+def test_the_walk_of_a_read_has_bound_probes_and_slice() -> None:
     node = Node()
     partition = node.lead(config={"index.interval.bytes": "100"})
     for _ in range(20):
@@ -69,7 +69,7 @@ def test_the_read_is_walked_with_its_bound_probes_and_slice() -> None:
     assert "result" not in plain["partitions"][0]["read"]
 
 
-def test_the_budget_is_told_partition_by_partition() -> None:
+def test_the_walk_has_the_byte_budget_of_each_partition() -> None:
     node = Node()
     first, second = node.lead("topic", 0), node.lead("topic", 1)
     for partition in (first, second):
@@ -82,7 +82,7 @@ def test_the_budget_is_told_partition_by_partition() -> None:
     assert (two.left, two.share, two.at_least_one, two.taken) == (50, 10, False, 0)
 
 
-def test_the_session_tells_what_it_passed_over() -> None:
+def test_the_walk_counts_the_skipped_idle_partitions_of_a_session() -> None:
     node = Node()
     partitions = [node.lead("topic", n) for n in range(4)]
     explained = Explained(node)
@@ -99,7 +99,7 @@ def test_the_session_tells_what_it_passed_over() -> None:
     assert explained.walk.session.error == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
-def test_refusals_errors_and_diverging_epochs_are_told() -> None:
+def test_the_walk_has_refusals_errors_and_diverging_epochs() -> None:
     node = Node()
     node.know(broker(2))
     partition = node.host("topic", 0, state=registration(1, leader_epoch=0))
@@ -121,7 +121,7 @@ def test_refusals_errors_and_diverging_epochs_are_told() -> None:
     assert as_plain(walk)["partitions"][1]["error"] == "OFFSET_OUT_OF_RANGE"
 
 
-def test_aborted_transactions_are_told() -> None:
+def test_the_walk_has_aborted_transactions() -> None:
     node = Node()
     partition = node.lead()
     node.append(partition, b"a", producer_id=7, sequence=0, transactional=True)
@@ -131,7 +131,7 @@ def test_aborted_transactions_are_told() -> None:
     assert explained.walk.partitions[0].aborted == [(7, 0)]
 
 
-def test_explaining_changes_nothing() -> None:
+def test_explaining_a_fetch_does_not_change_its_response() -> None:
     node = Node()
     partition = node.lead()
     node.append(partition, b"a")

@@ -1,4 +1,4 @@
-"""F3: who may fetch what; and what a request as a whole wants."""
+"""F3: permissions of a fetch, and the limits of a request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NONE = ErrorCode.NONE
 
 
 class Rules:
-    """An authorizer: these clients may replicate, these topics are secret."""
+    """An authorizer with clients that may replicate and topics that nobody may read."""
 
     def __init__(self, *secret: str, followers: Iterable[str] = ()) -> None:
         self.secret = set(secret)
@@ -35,7 +35,7 @@ def errors(asked: Asked) -> dict[tuple[str, int], int]:
     return {key: answer.error_code for key, answer in asked.partitions.items()}
 
 
-def test_f3_one_bad_partition_never_spoils_the_rest() -> None:
+def test_f3_readable_partitions_are_returned_beside_refused_ones() -> None:
     node = Node(authorizer=Rules("secret"))
     good, secret = node.lead("good"), node.lead("secret")
     node.append(good, b"a")
@@ -60,15 +60,15 @@ def test_f3_one_bad_partition_never_spoils_the_rest() -> None:
         assert all(not answer.records for key, answer in asked.partitions.items() if key != ("good", 0))
 
 
-def test_f3_a_topic_id_that_nobody_knows() -> None:
+def test_f3_an_unknown_topic_id_is_refused() -> None:
     node = Node()
     good = node.lead("good")
     asked = node.fetch([want(TopicPartition("gone", 3), 0), want(good, 0)])
     assert errors(asked) == {("good", 0): NONE, ("", 3): ErrorCode.UNKNOWN_TOPIC_ID}
 
 
-def test_f3_a_topic_id_that_is_not_the_replicas() -> None:
-    """The topic was made anew, and this replica is still the old one's, or already the new one's."""
+def test_f3_a_topic_id_other_than_the_replicas_is_inconsistent() -> None:
+    """The topic was deleted and created again. The replica belongs to the old topic, or already to the new one."""
     node = Node()
     partition = node.lead("topic")
     node.publish(partition.key, registration(), topic_id=b"n" * 16)
@@ -90,7 +90,7 @@ def test_f3_a_follower_needs_cluster_action_for_the_whole_request() -> None:
     assert rules.asked == []
 
 
-def test_f3_a_follower_is_refused_what_does_not_exist_and_nothing_else() -> None:
+def test_f3_a_follower_is_refused_only_partitions_that_do_not_exist() -> None:
     node = Node()
     node.know(broker(2))
     partition = node.lead("a", state=registration(1, (1, 2)))
@@ -98,14 +98,14 @@ def test_f3_a_follower_is_refused_what_does_not_exist_and_nothing_else() -> None
     assert errors(asked) == {("a", 0): NONE, ("b", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_f3_refusals_are_told_after_what_was_read_unknown_ids_first() -> None:
+def test_f3_refusals_follow_the_read_partitions_with_unknown_ids_first() -> None:
     node = Node(authorizer=Rules("secret"))
     secret, good = node.lead("secret"), node.lead("good")
     asked = node.fetch([want(secret, 0), want(TopicPartition("gone", 0), 0), want(good, 0)])
     assert list(asked.partitions) == [("good", 0), ("", 0), ("secret", 0)]
 
 
-def test_a_refused_partition_does_not_hurry_the_others() -> None:
+def test_a_refused_partition_does_not_end_the_wait_for_the_others() -> None:
     node = Node()
     good = node.lead("good")
     wants = [want(good, 0), want(TopicPartition("nowhere", 0), 0)]
@@ -113,7 +113,7 @@ def test_a_refused_partition_does_not_hurry_the_others() -> None:
     assert not node.fetch(wants[1:], version=12, max_wait_ms=500).is_waiting
 
 
-def test_access_is_checked_with_every_request_of_a_session() -> None:
+def test_permissions_are_checked_with_every_request_of_a_session() -> None:
     rules = Rules()
     node = Node(authorizer=rules)
     first, second = node.lead("a"), node.lead("b")
@@ -128,7 +128,7 @@ def test_access_is_checked_with_every_request_of_a_session() -> None:
     assert rules.asked == [{"a", "b"}] * 5
 
 
-def test_a_topic_that_appears_is_found_by_its_id_later() -> None:
+def test_a_session_finds_a_topic_by_its_id_once_it_is_created() -> None:
     node = Node()
     there = node.lead("there")
     consumer = Consumer(node, [want(there, 0), want(TopicPartition("later", 0), 0)])
@@ -141,7 +141,7 @@ def test_a_topic_that_appears_is_found_by_its_id_later() -> None:
     assert asked.only.records
 
 
-def test_a_topic_that_is_deleted_is_told_with_every_answer() -> None:
+def test_a_deleted_topic_is_in_every_response_of_a_session() -> None:
     node = Node()
     partition = node.lead("topic")
     consumer = Consumer(node, [want(partition, 0)])
@@ -153,7 +153,7 @@ def test_a_topic_that_is_deleted_is_told_with_every_answer() -> None:
     assert errors(consumer.poll()) == {("topic", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_a_topic_that_is_deleted_is_told_though_its_replica_is_still_here() -> None:
+def test_a_deleted_topic_is_refused_while_its_replica_is_still_hosted() -> None:
     node = Node()
     partition = node.lead("topic")
     consumer = Consumer(node, [want(partition, 0)])
@@ -167,14 +167,16 @@ def test_a_topic_that_is_deleted_is_told_though_its_replica_is_still_here() -> N
     ("replica", "version", "rack", "leader_only"),
     [(-1, 10, None, True), (-1, 11, "", False), (-1, 11, "r", False), (2, 18, "", True), (-3, 18, "", False)],
 )
-def test_f5_who_has_to_read_from_the_leader(replica: int, version: int, rack: str | None, leader_only: bool) -> None:
+def test_f5_replica_id_and_version_decide_if_only_the_leader_may_answer(
+    replica: int, version: int, rack: str | None, leader_only: bool
+) -> None:
     ask = ask_for([], version=version, replica=replica, rack_id=rack or "")
     params = FetchParams.of(ask, version, 1_000)
     assert params.leader_only == leader_only
     assert params.rack == rack
 
 
-def test_limits_of_a_request() -> None:
+def test_params_take_the_requests_limits_up_to_the_brokers() -> None:
     ask = ask_for([], max_bytes=500, min_bytes=400, max_wait_ms=7, isolation_level=1, replica_epoch=5)
     params = FetchParams.of(ask, 18, 300)
     assert (params.max_bytes, params.min_bytes, params.max_wait_ms) == (300, 300, 7)
@@ -183,7 +185,7 @@ def test_limits_of_a_request() -> None:
     assert [FetchParams.of(ask, version, 1).has_hard_limit for version in (0, 1, 2, 3, 4)] == [True] * 3 + [False] * 2
 
 
-def test_idle_partitions_of_a_session_are_passed_over() -> None:
+def test_idle_partitions_of_a_session_are_skipped() -> None:
     node = Node()
     partitions = [node.lead("topic", n) for n in range(10)]
     consumer = Consumer(node, [want(one, 0) for one in partitions])

@@ -1,4 +1,4 @@
-"""F1, F4: who fetches, and how far each may read."""
+"""F1, F4: the kinds of fetcher, and how far each may read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_f1_a_fetch_is_routed_by_replica_id(replica_id: int, follower: bool, con
     assert describe_replica(replica_id) == name
 
 
-def test_f4_isolation_picks_the_upper_bound() -> None:
+def test_f4_the_isolation_level_selects_the_upper_bound() -> None:
     for level in (0, 1, 5):
         assert isolation_of(3, level) is Isolation.LOG_END
         assert isolation_of(-3, level) is Isolation.LOG_END
@@ -37,18 +37,18 @@ def test_f4_isolation_picks_the_upper_bound() -> None:
 
 
 @pytest.mark.parametrize("level", [-1, 2, 100])
-def test_an_isolation_level_that_does_not_exist_is_an_error_if_there_is_anything_to_read(level: int) -> None:
+def test_an_unknown_isolation_level_is_an_error_if_a_partition_is_read(level: int) -> None:
     node = Node()
     partition = node.lead()
     for replica in (-1, -3, 2):
-        with pytest.raises(KafkaError, match="there is no isolation level") as refused:
+        with pytest.raises(KafkaError, match=r"isolation level .* does not exist") as refused:
             node.fetch([want(partition, 0)], isolation_level=level, replica=replica)
         assert refused.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert node.fetch([], isolation_level=level, replica=replica).response.error_code == ErrorCode.NONE
 
 
-def test_f4_each_reads_up_to_its_own_bound() -> None:
-    """Log end 4 for a follower, high watermark 3 for a consumer, last stable offset 1 for a read_committed one."""
+def test_f4_follower_consumer_and_read_committed_read_up_to_their_bounds() -> None:
+    """Log end 4 for a follower, high watermark 3 for a consumer, last stable offset 1 for a read_committed consumer."""
     node = Node()
     node.know(broker(2))
     partition = node.host(state=registration(1, (1, 2)))
@@ -65,6 +65,6 @@ def test_f4_each_reads_up_to_its_own_bound() -> None:
     ]
     assert [len(answer.records) for answer in answers] == [sum(sizes[:3]), sizes[0], sum(sizes)]
     assert [(answer.high_watermark, answer.last_stable_offset) for answer in answers] == [(3, 1)] * 3
-    # The debugging consumer and the future local replica, which no network client is.
+    # The debugging consumer and the future local replica, neither of which is a network client.
     assert len(node.fetch([want(partition, 0)], replica=-2).only.records) == sum(sizes[:3])
     assert len(node.fetch([want(partition, 0)], replica=-3).only.records) == sum(sizes)

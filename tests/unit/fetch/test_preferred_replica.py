@@ -14,18 +14,18 @@ def view(broker_id: int, rack: str | None, end: int = 10, ms: int = 0) -> Replic
     return ReplicaView(broker_id, rack, end, ms)
 
 
-def test_f12_the_leader_if_it_is_in_the_clients_rack() -> None:
+def test_f12_a_leader_in_the_clients_rack_is_selected() -> None:
     leader = view(1, "a")
     assert rack_aware("a", [view(2, "a", 99), leader], leader) == leader
 
 
-def test_f12_the_leader_if_nobody_is_in_the_clients_rack() -> None:
+def test_f12_the_leader_is_selected_if_no_replica_is_in_the_clients_rack() -> None:
     leader = view(1, "a")
     for rack in ("c", ""):
         assert rack_aware(rack, [view(2, "b"), leader, view(3, None)], leader) == leader
 
 
-def test_f12_else_the_most_caught_up_by_log_end_then_time_then_id() -> None:
+def test_f12_the_most_caught_up_replica_is_selected_by_log_end_time_and_id() -> None:
     leader = view(1, "a")
     others = [view(2, "b", 9, 0), view(3, "b", 10, 50), view(4, "b", 10, 20), view(5, "b", 10, 20), view(6, "c", 99)]
     assert rack_aware("b", [*others, leader], leader).broker_id == 5
@@ -55,8 +55,8 @@ class Racks:
         return self.node.fetch([want(self.partition, offset)], rack_id=rack, **fields)
 
 
-def test_f12_found_means_no_data_now_and_an_answer_at_once() -> None:
-    """KAFKA-13767: it must not wait for data that the client gets elsewhere."""
+def test_f12_a_redirected_consumer_gets_no_records_and_does_not_wait() -> None:
+    """KAFKA-13767: the fetch must not wait for records that the client reads from another replica."""
     racks = Racks()
     asked = racks.asks("b", 4, max_wait_ms=500)
     assert not asked.is_waiting
@@ -65,7 +65,7 @@ def test_f12_found_means_no_data_now_and_an_answer_at_once() -> None:
     assert (answer.high_watermark, answer.log_start_offset, answer.last_stable_offset) == (4, 0, 4)
 
 
-def test_f12_the_leaders_rack_an_unknown_rack_and_no_rack_read_here() -> None:
+def test_f12_consumers_in_the_leaders_rack_in_none_or_an_unknown_one_stay() -> None:
     racks = Racks()
     for rack in ("a", "z", ""):
         answer = racks.asks(rack).only
@@ -73,7 +73,7 @@ def test_f12_the_leaders_rack_an_unknown_rack_and_no_rack_read_here() -> None:
         assert bytes_of(answer)
 
 
-def test_f12_only_replicas_that_hold_the_offset() -> None:
+def test_f12_replicas_without_the_offset_are_not_selected() -> None:
     racks = Racks()
     racks.node.append(racks.partition, b"y")
     racks.follow(2, 5, log_start=2)
@@ -83,19 +83,19 @@ def test_f12_only_replicas_that_hold_the_offset() -> None:
     assert racks.asks("c", 5).only.preferred_read_replica == -1
 
 
-def test_f12_only_replicas_in_sync() -> None:
+def test_f12_replicas_out_of_sync_are_not_selected() -> None:
     racks = Racks()
     racks.node.apply(racks.partition, registration(1, (1, 2, 3), (1, 3), partition_epoch=1))
     assert racks.asks("b").only.preferred_read_replica == -1
 
 
-def test_f12_only_replicas_that_can_be_reached() -> None:
+def test_f12_replicas_on_unreachable_brokers_are_not_selected() -> None:
     racks = Racks()
     racks.node.know(broker(2, rack="b", fenced=True))
     assert racks.asks("b").only.preferred_read_replica == -1
 
 
-def test_f12_only_the_leader_decides() -> None:
+def test_f12_a_follower_does_not_redirect_consumers() -> None:
     racks = Racks()
     racks.node.apply(racks.partition, registration(3, (1, 2, 3), leader_epoch=1, partition_epoch=1))
     answer = racks.asks("b").only
@@ -103,31 +103,31 @@ def test_f12_only_the_leader_decides() -> None:
     assert bytes_of(answer)
 
 
-def test_f12_followers_are_never_sent_elsewhere() -> None:
+def test_f12_followers_are_not_redirected() -> None:
     racks = Racks()
     asked = racks.node.fetch([want(racks.partition, 0)], replica=2, replica_epoch=102, rack_id="b")
     assert asked.only.preferred_read_replica == -1
 
 
-def test_f12_versions_before_11_know_no_racks() -> None:
+def test_f12_versions_before_11_are_not_redirected() -> None:
     racks = Racks()
     assert bytes_of(racks.asks("b", version=10).only)
 
 
-def test_f12_epochs_are_fenced_first() -> None:
+def test_f12_the_leader_epoch_is_checked_before_the_redirect() -> None:
     racks = Racks()
     asked = racks.node.fetch([want(racks.partition, 0, epoch=9)], rack_id="b")
     assert asked.only.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-def test_f12_an_incremental_answer_has_the_preferred_replica_too() -> None:
+def test_f12_an_incremental_response_has_the_preferred_replica() -> None:
     racks = Racks()
     consumer = Consumer(racks.node, [want(racks.partition, 4)], rack_id="b", max_wait_ms=500)
     for _ in range(3):
         assert consumer.poll().only.preferred_read_replica == 2
 
 
-def test_f12_a_session_is_sent_elsewhere_as_soon_as_there_is_an_elsewhere() -> None:
+def test_f12_a_session_is_redirected_once_a_replica_qualifies() -> None:
     racks = Racks()
     racks.node.know(broker(2, rack="b", fenced=True))
     consumer = Consumer(racks.node, [want(racks.partition, 4)], rack_id="b")
@@ -137,7 +137,7 @@ def test_f12_a_session_is_sent_elsewhere_as_soon_as_there_is_an_elsewhere() -> N
     assert consumer.poll().only.preferred_read_replica == 2
 
 
-def test_f12_without_a_selector_everyone_reads_from_the_leader() -> None:
+def test_f12_without_a_selector_all_consumers_read_from_the_leader() -> None:
     node = Node()
     node.know(broker(1, rack="a"), broker(2, rack="b"))
     partition = node.host(state=registration(1, (1, 2)))
@@ -147,14 +147,14 @@ def test_f12_without_a_selector_everyone_reads_from_the_leader() -> None:
 
 
 def follower(racks: Racks, broker_id: int, offset: int) -> Consumer:
-    """A follower's session, which is at the high watermark and knows it."""
+    """Return a follower's session whose position is the high watermark and which has received it."""
     wants = [want(racks.partition, offset, log_start=0)]
     made = Consumer(racks.node, wants, replica=broker_id, replica_epoch=100 + broker_id, max_wait_ms=500)
     assert made.poll(max_wait_ms=0).only.high_watermark == racks.partition.log.high_watermark
     return made
 
 
-def test_a_follower_that_waits_is_told_of_the_high_watermark_at_once() -> None:
+def test_a_waiting_follower_gets_a_new_high_watermark_at_once() -> None:
     racks = Racks()
     two, three = follower(racks, 2, 4), follower(racks, 3, 4)
     racks.node.append(racks.partition, b"y")
@@ -162,16 +162,16 @@ def test_a_follower_that_waits_is_told_of_the_high_watermark_at_once() -> None:
         assert bytes_of(one.poll().only)
     two.changed = {("topic", 0): want(racks.partition, 5, log_start=0)}
     waiting = two.poll()
-    assert waiting.is_waiting  # the high watermark is where it was
+    assert waiting.is_waiting  # the high watermark has not moved
     three.changed = {("topic", 0): want(racks.partition, 5, log_start=0)}
-    asked = three.poll()  # with this one it moves
+    asked = three.poll()  # this fetch advances the high watermark
     assert (asked.is_waiting, asked.only.high_watermark) == (False, 5)
     assert (waiting.is_waiting, waiting.only.high_watermark) == (False, 5)
     for one in (two, three):
-        assert one.poll().is_waiting  # it is told once
+        assert one.poll().is_waiting  # each high watermark is sent once
 
 
-def test_a_follower_that_cannot_take_the_high_watermark_yet_is_not_told_early() -> None:
+def test_a_follower_whose_log_ends_before_the_high_watermark_keeps_waiting() -> None:
     racks = Racks()
     two = follower(racks, 2, 4)
     racks.node.append(racks.partition, b"y")
@@ -179,7 +179,7 @@ def test_a_follower_that_cannot_take_the_high_watermark_yet_is_not_told_early() 
     assert two.poll(min_bytes=1_000_000).is_waiting  # its log ends at 4
 
 
-def test_selectors_are_known_by_kafkas_name_for_them() -> None:
+def test_only_kafkas_rack_aware_selector_class_is_supported() -> None:
     assert selector_of(None) is None
     assert selector_of(RACK_AWARE) is rack_aware
     with pytest.raises(InvalidConfig, match=r"replica\.selector\.class com\.example\.Mine is not supported"):

@@ -22,12 +22,12 @@ NONE = ErrorCode.NONE
 
 
 def offsets(data: bytes) -> list[int]:
-    """The base offsets of the whole batches in an answer."""
+    """Return the base offsets of the complete batches in an answer."""
     return [one.base_offset for one in split_any(data)]  # type: ignore[union-attr]
 
 
 def replicated(node: Node | None = None, *, isr: tuple[int, ...] = (1, 2), records: int = 3, **settings):  # type: ignore[no-untyped-def]
-    """A node that leads a partition of brokers 1 and 2."""
+    """Return a node that leads a partition of brokers 1 and 2."""
     node = node or Node(**settings)
     node.know(broker(2))
     partition = node.host(state=registration(1, (1, 2), isr, leader_epoch=5))
@@ -43,14 +43,14 @@ def by_follower(node: Node, *wants, **fields):  # type: ignore[no-untyped-def]
 # F5
 
 
-def test_f5_only_the_leader_answers_clients_without_racks() -> None:
+def test_f5_only_the_leader_answers_versions_without_racks() -> None:
     node = Node()
     partition = node.host(state=registration(2, (1, 2)))
     for version in range(4, 11):
         assert node.fetch([want(partition, 0)], version=version).only.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_f5_a_follower_answers_clients_whose_version_has_racks() -> None:
+def test_f5_a_follower_answers_consumers_of_versions_with_racks() -> None:
     node = Node()
     partition = node.host(state=registration(2, (1, 2)))
     partition.role.append(
@@ -62,14 +62,15 @@ def test_f5_a_follower_answers_clients_whose_version_has_racks() -> None:
         assert offsets(bytes_of(asked.only)) == [0]
 
 
-def test_f5_other_brokers_fetch_from_the_leader_only() -> None:
+def test_f5_a_follower_refuses_fetches_of_other_brokers() -> None:
     node = Node()
     partition = node.host(state=registration(2, (1, 2, 3)))
     assert node.fetch([want(partition, 0)], replica=3).only.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_f5_a_follower_answers_up_to_what_it_knows_to_be_committed() -> None:
-    """Past its high watermark, but within its log, there is nothing yet; past its log the offset is out of range."""
+def test_f5_a_follower_answers_up_to_its_high_watermark() -> None:
+    """Between the follower's high watermark and its log end the response is empty. Beyond its log end the offset is out
+    of range."""
     node = Node()
     partition = node.host(state=registration(2, (1, 2)))
     data = bytes(batch(b"a", leader_epoch=0)) + bytes(batch(b"b", base_offset=1, leader_epoch=0))
@@ -96,13 +97,13 @@ def test_f8_the_leader_epoch_of_a_request_is_checked(epoch: int, expected: Error
         assert (answer.aborted_transactions, bytes_of(answer)) == (None, b"")
 
 
-def test_f8_a_follower_is_told_where_it_diverges() -> None:
+def test_f8_a_diverging_follower_gets_the_diverging_epoch() -> None:
     node, partition = replicated()
     node.apply(partition, registration(1, (1, 2), leader_epoch=7, partition_epoch=1))
     answer = by_follower(node, want(partition, 3, epoch=7, last_epoch=6)).only
     assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (5, 3)
     assert (answer.error_code, bytes_of(answer)) == (NONE, b"")
-    assert partition.leader.followers[2].log_end_offset == -1  # where it stands is not known before it has truncated
+    assert partition.leader.followers[2].log_end_offset == -1  # unknown until the follower has truncated
     assert by_follower(node, want(partition, 3, epoch=7, last_epoch=5)).only.diverging_epoch.epoch == -1
     assert partition.leader.followers[2].log_end_offset == 3
 
@@ -128,8 +129,8 @@ def test_a_fetch_in_the_middle_of_a_batch_returns_that_batch() -> None:
 # F9
 
 
-def test_f9_bounds_and_records_are_of_one_moment() -> None:
-    """An append after the read changes nothing in an answer that is already made."""
+def test_f9_an_append_after_the_read_does_not_change_the_response() -> None:
+    """An append after the read does not change a response that is already built."""
     node = Node()
     partition = node.lead()
     node.append(partition, b"a")
@@ -144,7 +145,7 @@ def test_f9_bounds_and_records_are_of_one_moment() -> None:
 # F14
 
 
-def test_f14_a_followers_fetch_tells_how_far_it_has_come() -> None:
+def test_f14_a_followers_fetch_records_its_progress() -> None:
     node, partition = replicated()
     follower = partition.leader.followers[2]
     node.now_ms += 7
@@ -153,14 +154,14 @@ def test_f14_a_followers_fetch_tells_how_far_it_has_come() -> None:
     assert follower.last_fetch_ms == node.now_ms
 
 
-def test_f14_the_answer_has_the_high_watermark_that_the_fetch_has_moved() -> None:
+def test_f14_the_response_has_the_high_watermark_after_the_fetch() -> None:
     node, partition = replicated()
     assert partition.log.high_watermark == 0
     assert by_follower(node, want(partition, 2)).only.high_watermark == 2
     assert partition.log.high_watermark == 2
 
 
-def test_f14_a_followers_fetch_wakes_consumers_and_is_itself_not_in_the_way() -> None:
+def test_f14_a_followers_fetch_wakes_consumers_and_then_waits() -> None:
     node, partition = replicated()
     waiting = node.fetch([want(partition, 0)], max_wait_ms=500)
     assert waiting.is_waiting
@@ -169,14 +170,14 @@ def test_f14_a_followers_fetch_wakes_consumers_and_is_itself_not_in_the_way() ->
     assert offsets(bytes_of(waiting.only)) == [0, 1, 2]
 
 
-def test_f14_a_follower_may_widen_the_isr() -> None:
+def test_f14_a_fetch_of_a_caught_up_follower_proposes_a_larger_isr() -> None:
     node, partition = replicated(isr=(1,))
     assert partition.leader.isr.pending is None
     by_follower(node, want(partition, 3))
     assert partition.leader.isr.pending.joining == {2}
 
 
-def test_f14_a_replica_that_is_not_assigned_gets_nothing() -> None:
+def test_f14_a_broker_that_is_not_a_replica_gets_an_error() -> None:
     node, partition = replicated()
     for epoch, expected in ((5, ErrorCode.UNKNOWN_LEADER_EPOCH), (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)):
         answer = node.fetch([want(partition, 0, epoch=epoch)], replica=9).only
@@ -184,14 +185,14 @@ def test_f14_a_replica_that_is_not_assigned_gets_nothing() -> None:
     assert set(partition.leader.followers) == {2}
 
 
-def test_f14_a_broker_that_was_started_again_is_not_taken_for_its_earlier_self() -> None:
+def test_f14_a_fetch_with_a_stale_broker_epoch_is_refused() -> None:
     node, partition = replicated()
     answer = node.fetch([want(partition, 3)], replica=2, replica_epoch=50).only
     assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.leader.followers[2].log_end_offset == -1
 
 
-def test_f14_a_fetch_that_has_waited_says_nothing_new_of_the_follower() -> None:
+def test_f14_the_second_read_of_a_waiting_fetch_does_not_record_progress() -> None:
     node, partition = replicated()
     waiting = by_follower(node, want(partition, 3), max_wait_ms=500)
     seen_ms = partition.leader.followers[2].last_fetch_ms
@@ -214,7 +215,7 @@ def test_f14_an_idle_partition_of_a_followers_session_still_counts_as_fetched() 
 # F17
 
 
-def test_f17_aborted_transactions_come_with_the_range_that_is_returned() -> None:
+def test_f17_the_response_lists_the_aborted_transactions_of_the_returned_range() -> None:
     node = Node()
     partition = node.lead(config={"internal.segment.bytes": "200"})
     for producer_id, commit in ((7, False), (8, True), (9, False)):
@@ -223,13 +224,13 @@ def test_f17_aborted_transactions_come_with_the_range_that_is_returned() -> None
     assert len(partition.log.segments) > 1
     asked = node.fetch([want(partition, 0)], isolation_level=1).only
     assert [(one.producer_id, one.first_offset) for one in asked.aborted_transactions] == [(7, 0)]
-    # A read at 4 starts in the segment of producer 9's records; the abort is in the index of a later one.
+    # A read at 4 starts in the segment with the records of producer 9. The index of a later segment has the abort.
     asked = node.fetch([want(partition, 4)], isolation_level=1).only
     assert [(one.producer_id, one.first_offset) for one in asked.aborted_transactions] == [(9, 4)]
     assert node.fetch([want(partition, 0)]).only.aborted_transactions is None
 
 
-def test_f17_without_records_the_list_is_empty() -> None:
+def test_f17_without_records_the_list_of_aborted_transactions_is_empty() -> None:
     node = Node()
     partition = node.lead()
     answer = node.fetch([want(partition, 0)], isolation_level=1).only
@@ -239,7 +240,7 @@ def test_f17_without_records_the_list_is_empty() -> None:
 # When the disk fails
 
 
-def test_a_failing_disk_is_that_partitions_error() -> None:
+def test_a_read_error_of_the_disk_fails_only_that_partition() -> None:
     files = FaultyFiles(MemoryFiles())
     node = Node(files=files)
     bad, good = node.lead("bad"), node.lead("good")
@@ -256,7 +257,7 @@ def test_a_failing_disk_is_that_partitions_error() -> None:
     assert node.fetch([want(bad, 1)]).only.error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_corrupt_batch_on_the_way_is_that_partitions_error() -> None:
+def test_a_corrupt_batch_before_the_offset_fails_only_that_partition() -> None:
     node = Node()
     partition = node.lead()
     node.append(partition, b"a")
@@ -279,13 +280,13 @@ def test_a_fetch_of_many_partitions_pauses_before_it_reads_and_while_it_answers(
     unknown = [want(TopicPartition(partition.key.topic, number), 0) for number in range(1, 10_000)]
     ready: list[Fetch] = []
     steps = paused_fetch(node, [want(partition, 0), *unknown], ready)
-    assert sum(1 for _ in steps) > 30  # taking the request and planning: 512 partitions at a time
+    assert sum(1 for _ in steps) > 30  # decoding the request and planning, 512 partitions at a time
     answers = ready[0].make_answer(node.now_ms)
     assert sum(1 for _ in answers) > 15
 
 
-def test_a_partition_that_goes_while_a_fetch_pauses_is_not_read() -> None:
-    """A closed file must not be taken for a failed disk."""
+def test_a_partition_removed_while_a_fetch_pauses_is_not_read() -> None:
+    """A closed file must not be treated as a failed disk."""
     node = Node()
     partitions = [node.lead("topic", number) for number in range(PARTITIONS_A_STEP + 1)]
     node.append(partitions[-1], b"a")

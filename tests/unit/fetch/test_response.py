@@ -14,12 +14,12 @@ from tests.simulation.node import Asked, Node, broker, registration, request_for
 
 
 def sent(asked: Asked) -> FetchResponse:
-    """The response as the client reads it."""
+    """Return the response as the client decodes it."""
     return FetchResponse.decode(asked.response_bytes(asked.response), asked.version)
 
 
 @pytest.mark.parametrize("version", range(19))
-def test_f16_every_version_can_be_sent_and_tells_what_it_has_fields_for(version: int) -> None:
+def test_f16_every_version_has_the_values_for_which_it_has_fields(version: int) -> None:
     node = Node()
     node.know(broker(2))
     good = node.lead("good")
@@ -48,7 +48,7 @@ def test_f16_every_version_can_be_sent_and_tells_what_it_has_fields_for(version:
     assert nodes == ([(2, "host2", 9002)] if version >= 16 else [])
 
 
-def test_f16_a_follower_gets_no_endpoints() -> None:
+def test_f16_a_follower_gets_the_leader_without_node_endpoints() -> None:
     node = Node()
     node.know(broker(2), broker(3))
     partition = node.host(state=registration(2, (1, 2, 3), leader_epoch=3))
@@ -57,7 +57,7 @@ def test_f16_a_follower_gets_no_endpoints() -> None:
     assert response.responses[0].partitions[0].current_leader.leader_id == 2
 
 
-def test_f16_who_leads_is_told_only_where_that_helps() -> None:
+def test_f16_other_errors_do_not_name_the_leader() -> None:
     node = Node()
     partition = node.lead()
     for one in (want(partition, 99), want(partition, 0, epoch=9)):
@@ -67,7 +67,7 @@ def test_f16_who_leads_is_told_only_where_that_helps() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 4, 5, 6, 12, 18])
-def test_f16_a_failed_disk_is_not_leader_for_clients_that_do_not_know_better(version: int) -> None:
+def test_f16_a_failed_disk_is_reported_as_not_leader_before_version_6(version: int) -> None:
     node = Node()
     partition = node.lead()
     node.partitions.mark_offline(partition.key)
@@ -76,7 +76,7 @@ def test_f16_a_failed_disk_is_not_leader_for_clients_that_do_not_know_better(ver
     assert answer.error_code == expected
 
 
-def test_f16_partitions_of_a_topic_stand_together_where_they_follow_each_other() -> None:
+def test_f16_consecutive_partitions_of_a_topic_share_one_entry() -> None:
     node = Node()
     a0, a1, b0 = node.lead("a", 0), node.lead("a", 1), node.lead("b", 0)
     response = node.fetch([want(a0, 0), want(a1, 0), want(b0, 0)]).response
@@ -86,7 +86,7 @@ def test_f16_partitions_of_a_topic_stand_together_where_they_follow_each_other()
 
 
 @pytest.mark.parametrize("version", [4, 7, 12, 13, 18])
-def test_a_request_that_fails_as_a_whole(version: int) -> None:
+def test_a_failed_request_has_its_error_where_the_version_expects_it(version: int) -> None:
     request = request_for(
         [want(TopicPartition("a", 0), 0), want(TopicPartition("b", 3), 0)], version=version, session=7
     )

@@ -1,4 +1,4 @@
-"""F2: fetch sessions; ids and epochs, what changes, what is told, who is evicted."""
+"""F2: fetch sessions: ids and epochs, changed partitions, and eviction from the cache."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def three(node: Node, records: int = 0):  # type: ignore[no-untyped-def]
     return partitions
 
 
-# Which kind of fetch
+# The kinds of fetch
 
 
-def test_f2_epoch_minus_one_is_sessionless() -> None:
+def test_f2_epoch_minus_one_opens_no_session() -> None:
     node = Node()
     partitions = three(node)
     asked = node.fetch([want(one, 0) for one in partitions], epoch=-1)
@@ -39,14 +39,14 @@ def test_f2_epoch_minus_one_is_sessionless() -> None:
 
 
 @pytest.mark.parametrize("version", [4, 6])
-def test_f2_versions_before_7_know_no_sessions(version: int) -> None:
+def test_f2_versions_before_7_have_no_sessions(version: int) -> None:
     node = Node()
     asked = node.fetch([want(three(node)[0], 0)], epoch=0, version=version)
     assert asked.response.session_id == 0
     assert len(node.sessions) == 0
 
 
-def test_f2_epoch_zero_opens_a_session_and_tells_everything() -> None:
+def test_f2_epoch_zero_opens_a_session_and_returns_all_partitions() -> None:
     node = Node()
     asked = node.fetch([want(one, 0) for one in three(node)], epoch=0)
     assert asked.fetch.context.kind == "full"
@@ -56,7 +56,7 @@ def test_f2_epoch_zero_opens_a_session_and_tells_everything() -> None:
     assert (session.epoch, len(session), session.uses_topic_ids, session.is_privileged) == (1, 3, True, False)
 
 
-def test_f2_an_incremental_fetch_tells_only_what_changed() -> None:
+def test_f2_an_incremental_response_has_only_changed_partitions() -> None:
     node = Node()
     partitions = three(node)
     consumer = Consumer(node, [want(one, 0) for one in partitions])
@@ -66,7 +66,7 @@ def test_f2_an_incremental_fetch_tells_only_what_changed() -> None:
     assert (asked.response.session_id, told(asked)) == (1, [])
     node.append(partitions[1], b"a")
     assert told(consumer.poll()) == [1]
-    # The client has not moved: what it has not taken is told again.
+    # The client's offset has not moved, so the records are sent again.
     assert told(consumer.poll()) == [1]
     consumer.move(partitions[1], 1)
     assert told(consumer.poll()) == []
@@ -91,7 +91,7 @@ def test_f2_an_unknown_session_and_a_wrong_epoch_are_errors_without_partitions()
     assert consumer.poll().response.error_code == ErrorCode.NONE
 
 
-def test_f2_the_epoch_moves_with_each_request_and_never_becomes_zero() -> None:
+def test_f2_the_epoch_grows_with_each_request_and_skips_zero() -> None:
     assert next_epoch(0) == 1
     assert next_epoch(2**31 - 1) == 1
     assert next_epoch(-1) == -1
@@ -106,7 +106,7 @@ def test_f2_the_epoch_moves_with_each_request_and_never_becomes_zero() -> None:
     assert consumer.poll().response.error_code == ErrorCode.NONE
 
 
-def test_f2_a_session_uses_ids_or_names_and_cannot_change() -> None:
+def test_f2_a_session_cannot_change_between_topic_ids_and_names() -> None:
     node = Node()
     partition = three(node)[0]
     for first, second in ((13, 12), (12, 13)):
@@ -126,13 +126,13 @@ def test_f2_a_full_request_closes_the_session_it_names(epoch: int) -> None:
     asked = node.fetch([want(partitions[0], 0)], session=1, epoch=epoch)
     assert node.sessions.get(1) is None
     assert asked.response.session_id == (2 if epoch == 0 else 0)
-    node.fetch([want(partitions[0], 0)], session=77, epoch=epoch)  # one that is not there is no error
+    node.fetch([want(partitions[0], 0)], session=77, epoch=epoch)  # an unknown session id is accepted here
 
 
-# What a session holds
+# The partitions of a session
 
 
-def test_f2_forgotten_partitions_are_told_no_more() -> None:
+def test_f2_forgotten_partitions_are_not_in_later_responses() -> None:
     node = Node()
     partitions = three(node)
     for version in (7, 12, 13, 18):
@@ -147,7 +147,7 @@ def test_f2_forgotten_partitions_are_told_no_more() -> None:
         consumer.poll(forget=[partition.key for partition in partitions])
 
 
-def test_f2_partitions_are_added_and_changed() -> None:
+def test_f2_incremental_requests_add_and_change_partitions() -> None:
     node = Node()
     first, second, third = three(node, records=2)
     consumer = Consumer(node, [want(first, 2)])
@@ -170,7 +170,7 @@ def test_f2_a_session_without_partitions_is_closed() -> None:
     asked = consumer.poll(forget=[first.key])
     assert (asked.response.session_id, asked.response.error_code) == (0, ErrorCode.NONE)
     assert len(node.sessions) == 0
-    # What is asked for and forgotten in one request is answered without a session.
+    # If one request adds and forgets the same partition, it is answered without a session.
     consumer = Consumer(node, [want(first, 0)])
     consumer.poll()
     consumer.move(second, 0)
@@ -179,7 +179,7 @@ def test_f2_a_session_without_partitions_is_closed() -> None:
     assert node.purgatory.statistics().linked_keys == 0
 
 
-def test_f2_forgetting_what_is_not_there_is_no_error() -> None:
+def test_f2_forgetting_an_unknown_partition_succeeds() -> None:
     node = Node()
     first, second, _ = three(node)
     consumer = Consumer(node, [want(first, 0)])
@@ -187,7 +187,7 @@ def test_f2_forgetting_what_is_not_there_is_no_error() -> None:
     assert consumer.poll(forget=[second.key]).response.error_code == ErrorCode.NONE
 
 
-def test_a_partition_that_is_there_twice_has_its_first_place_and_its_last_wish() -> None:
+def test_a_partition_named_twice_has_its_first_place_and_its_last_values() -> None:
     node = Node()
     first, second, _ = three(node, records=2)
     asked = node.fetch([want(first, 0), want(second, 0), want(first, 2)])
@@ -195,10 +195,10 @@ def test_a_partition_that_is_there_twice_has_its_first_place_and_its_last_wish()
     assert not asked.partitions["topic", 0].records
 
 
-# What is told
+# The partitions of a response
 
 
-def test_f2_a_partition_is_told_when_its_high_watermark_or_log_start_has_moved() -> None:
+def test_f2_a_moved_high_watermark_or_log_start_is_a_change() -> None:
     node = Node()
     node.know(broker(2))
     partition = node.host(state=registration(1, (1, 2)))
@@ -218,7 +218,7 @@ def test_f2_a_partition_is_told_when_its_high_watermark_or_log_start_has_moved()
     assert told(consumer.poll()) == []
 
 
-def test_f2_an_error_is_told_every_time_and_its_end_once() -> None:
+def test_f2_an_error_is_in_every_response_and_its_end_in_one() -> None:
     node = Node()
     partition = three(node)[0]
     consumer = Consumer(node, [want(partition, 5)])
@@ -229,7 +229,7 @@ def test_f2_an_error_is_told_every_time_and_its_end_once() -> None:
     assert told(consumer.poll()) == []
 
 
-def test_f2_a_diverging_epoch_is_told_every_time() -> None:
+def test_f2_a_diverging_epoch_is_in_every_response() -> None:
     node = Node()
     partition = node.host(state=registration(1, leader_epoch=0))
     node.append(partition, b"a")
@@ -239,8 +239,8 @@ def test_f2_a_diverging_epoch_is_told_every_time() -> None:
         assert consumer.poll().only.diverging_epoch.epoch == 0
 
 
-def test_f2_a_partition_that_returned_records_goes_to_the_end() -> None:
-    """With room for one batch at a time, each has its turn."""
+def test_f2_a_partition_that_returned_records_moves_to_the_end() -> None:
+    """With a budget of one batch, the partitions take turns."""
     node = Node()
     partitions = three(node, records=5)
     consumer = Consumer(node, [want(one, 0) for one in partitions], max_bytes=1)
@@ -252,11 +252,11 @@ def test_f2_a_partition_that_returned_records_goes_to_the_end() -> None:
         with_records.append(index)
         offsets[index] += 1
         consumer.move(partitions[index], offsets[index])
-    # The full fetch leaves the order as it is; from then on they take turns.
+    # The full fetch does not change the order. Later fetches move partitions to the end.
     assert with_records == [0, 0, 1, 2, 0, 1, 2]
 
 
-def test_f2_what_a_throttled_client_was_not_told_is_told_later() -> None:
+def test_f2_changes_left_out_by_throttling_are_in_the_next_response() -> None:
     node = Node()
     partition = three(node)[0]
     consumer = Consumer(node, [want(partition, 0)])
@@ -276,7 +276,7 @@ def test_f2_what_a_throttled_client_was_not_told_is_told_later() -> None:
     assert told(consumer.poll()) == [0]
 
 
-def test_f2_a_request_that_comes_while_another_waits_takes_over() -> None:
+def test_f2_a_new_request_of_a_session_invalidates_the_waiting_one() -> None:
     node = Node()
     partition = three(node)[0]
     consumer = Consumer(node, [want(partition, 0)], max_wait_ms=500)
@@ -291,7 +291,7 @@ def test_f2_a_request_that_comes_while_another_waits_takes_over() -> None:
     assert told(second) == [0]
 
 
-def test_f2_a_session_closed_while_its_fetch_waits_is_still_answered() -> None:
+def test_f2_a_waiting_fetch_of_a_closed_session_is_answered() -> None:
     node = Node()
     partition = three(node)[0]
     consumer = Consumer(node, [want(partition, 0)], max_wait_ms=500)
@@ -299,7 +299,7 @@ def test_f2_a_session_closed_while_its_fetch_waits_is_still_answered() -> None:
     waiting = consumer.poll()
     node.sessions.remove(1)
     node.append(partition, b"a")
-    assert waiting.is_waiting  # nobody tells it any more
+    assert waiting.is_waiting  # nothing wakes it any longer
     node.pass_ms(500)
     assert told(waiting) == [0]
     assert consumer.poll().response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -332,14 +332,14 @@ def full_node(slots: int = 2) -> Node:
     return node
 
 
-def test_f2_a_full_cache_gives_no_session_and_the_fetch_still_answers() -> None:
+def test_f2_with_a_full_cache_the_fetch_is_answered_without_a_session() -> None:
     node = full_node()
     assert [open_session(node, n) for n in (2, 2, 2)] == [1, 2, 0]
     assert sizes(node.sessions) == [2, 2]
     assert node.sessions.statistics() == (2, 4, 0)
 
 
-def test_f2_an_unused_session_makes_room_for_any_other() -> None:
+def test_f2_an_unused_session_is_evicted_for_any_new_one() -> None:
     node = full_node()
     open_session(node, 5)
     node.now_ms += 500
@@ -352,23 +352,23 @@ def test_f2_an_unused_session_makes_room_for_any_other() -> None:
     assert node.sessions.statistics() == (2, 6, 1)
 
 
-def test_f2_an_older_and_smaller_session_makes_room_for_a_larger_one() -> None:
+def test_f2_an_older_and_smaller_session_is_evicted_for_a_larger_one() -> None:
     node = full_node()
     small, large = open_session(node, 2), open_session(node, 4)
     node.now_ms += 900
     use(node, small)
     use(node, large)
-    assert open_session(node, 5) == 0  # both are too young
+    assert open_session(node, 5) == 0  # both sessions are too young to be evicted
     node.now_ms += 101
     use(node, small)
     use(node, large)
     assert open_session(node, 1) == 0
     assert open_session(node, 3) == 3
     assert node.sessions.get(small) is None
-    assert open_session(node, 3) == 0  # the large one is larger, the new one too young
+    assert open_session(node, 3) == 0  # one session is larger, the other too young
 
 
-def test_f2_of_equal_size_the_one_that_is_there_stays() -> None:
+def test_f2_a_session_of_equal_size_is_not_evicted() -> None:
     node = full_node()
     first, second = open_session(node, 3), open_session(node, 3)
     node.now_ms += 600
@@ -382,7 +382,7 @@ def test_f2_of_equal_size_the_one_that_is_there_stays() -> None:
     assert node.sessions.get(first) is None
 
 
-def test_f2_a_follower_evicts_any_consumer_however_large_and_young() -> None:
+def test_f2_a_followers_session_evicts_any_consumers_session() -> None:
     node = full_node()
     open_session(node, 5)
     smaller = open_session(node, 4)
@@ -392,7 +392,7 @@ def test_f2_a_follower_evicts_any_consumer_however_large_and_young() -> None:
     assert node.sessions.get(follower).is_privileged  # type: ignore[union-attr]
 
 
-def test_f2_a_consumer_does_not_evict_a_follower_unless_that_is_stale() -> None:
+def test_f2_a_consumer_evicts_a_followers_session_only_if_it_is_unused() -> None:
     node = full_node()
     followers = [open_session(node, 1, follower=True) for _ in range(2)]
     for _ in range(3):
@@ -400,17 +400,17 @@ def test_f2_a_consumer_does_not_evict_a_follower_unless_that_is_stale() -> None:
         for session in followers:
             use(node, session)
         assert open_session(node, 5) == 0
-    assert open_session(node, 2, follower=True) != 0  # an older and smaller follower does go
+    assert open_session(node, 2, follower=True) != 0  # an older and smaller follower's session is evicted
     node.now_ms += 1_001
     assert open_session(node, 1) != 0
 
 
-def test_f2_without_slots_there_are_no_sessions() -> None:
+def test_f2_with_zero_slots_no_session_is_opened() -> None:
     node = full_node(slots=0)
     assert open_session(node, 3) == 0
 
 
-def test_sizes_are_kept_as_sessions_change() -> None:
+def test_statistics_follow_the_sizes_of_sessions() -> None:
     node = full_node()
     partitions = list(node.partitions)
     consumer = Consumer(node, [want(partitions[0], 0), want(partitions[1], 0)])
@@ -424,7 +424,7 @@ def test_sizes_are_kept_as_sessions_change() -> None:
     assert not node.sessions.remove(1)
 
 
-def test_an_id_in_use_or_zero_is_not_given_out() -> None:
+def test_session_ids_are_neither_zero_nor_in_use() -> None:
     ids = iter([5, 5, 0, 6])
     sessions = FetchSessions(Purgatory(), lambda: next(ids))
     for expected in (5, 6):
@@ -433,7 +433,7 @@ def test_an_id_in_use_or_zero_is_not_given_out() -> None:
         assert made.id == expected
 
 
-def test_a_closed_session_is_linked_to_nothing() -> None:
+def test_a_closed_session_has_no_purgatory_links() -> None:
     node = full_node()
     consumer = Consumer(node, [want(one, 0) for one in node.partitions])
     consumer.poll()
@@ -445,8 +445,8 @@ def test_a_closed_session_is_linked_to_nothing() -> None:
     assert node.purgatory.statistics().linked_keys == 0
 
 
-def test_a_topic_and_its_successor_of_the_same_name_in_one_session() -> None:
-    """By id they are two; what is told of the name reaches the session as long as either is in it."""
+def test_a_session_may_contain_a_topic_and_its_successor_of_the_same_name() -> None:
+    """By id they are two topics. A check of the name reaches the session while it contains either of them."""
     node = Node()
     old = node.lead("topic")
     consumer = Consumer(node, [want(old, 0)], max_wait_ms=500)
@@ -487,7 +487,7 @@ def test_forgetting_the_old_topic_of_a_name_leaves_its_successor_linked() -> Non
     assert asked.only.records
 
 
-def test_a_log_written_anew_up_to_the_same_high_watermark_is_told_to_one_who_gave_its_epoch() -> None:
+def test_a_rewritten_log_of_equal_high_watermark_is_a_change_for_a_client_with_an_epoch() -> None:
     node = Node()
     partition = node.host(state=registration(2, (1, 2), leader_epoch=0))
 
@@ -505,7 +505,7 @@ def test_a_log_written_anew_up_to_the_same_high_watermark_is_told_to_one_who_gav
     assert consumer.poll().only.diverging_epoch.end_offset == 1
 
 
-def test_dice_that_always_show_the_same_leave_the_second_client_without_a_session() -> None:
+def test_a_client_gets_no_session_if_every_random_id_is_in_use() -> None:
     sessions = FetchSessions(Purgatory(), lambda: 7, slots=10)
     made = [sessions.create({}, is_privileged=False, uses_topic_ids=True, now_ms=0) for _ in range(2)]
     assert [None if one is None else one.id for one in made] == [7, None]
@@ -514,7 +514,7 @@ def test_dice_that_always_show_the_same_leave_the_second_client_without_a_sessio
 # All sessions together have a bounded number of partitions
 
 
-def test_a_session_for_more_partitions_than_may_be_remembered_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_above_the_partition_limit_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tailrace.fetch.sessions.CONSUMER_PARTITIONS_MAX", 5)
     node = Node()
     partitions = three(node)
@@ -525,7 +525,7 @@ def test_a_session_for_more_partitions_than_may_be_remembered_is_not_opened(monk
     assert node.sessions.statistics().partitions == 3
 
 
-def test_sessions_that_are_not_used_make_room_for_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unused_sessions_are_evicted_to_make_room_for_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tailrace.fetch.sessions.CONSUMER_PARTITIONS_MAX", 5)
     node = Node()
     wanted = [want(one, 0) for one in three(node)]
@@ -535,7 +535,7 @@ def test_sessions_that_are_not_used_make_room_for_partitions(monkeypatch: pytest
     assert len(node.sessions) == 1
 
 
-def test_a_follower_may_have_more_partitions_than_consumers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_followers_sessions_have_a_higher_partition_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tailrace.fetch.sessions.CONSUMER_PARTITIONS_MAX", 2)
     node = Node()
     node.know(broker(2))
@@ -545,7 +545,7 @@ def test_a_follower_may_have_more_partitions_than_consumers(monkeypatch: pytest.
     assert node.fetch(wanted, epoch=0, replica=2, replica_epoch=102).response.session_id == 1
 
 
-def test_a_session_that_grows_too_large_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_grows_above_the_partition_limit_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tailrace.fetch.sessions.CONSUMER_PARTITIONS_MAX", 2)
     node = Node()
     first, second, third = three(node)
@@ -556,12 +556,12 @@ def test_a_session_that_grows_too_large_is_closed(monkeypatch: pytest.MonkeyPatc
     assert (len(node.sessions), node.sessions.statistics().partitions) == (0, 0)
 
 
-def test_a_session_that_is_closed_while_its_fetch_pauses_leaves_no_links(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_closed_while_its_fetch_pauses_leaves_no_links(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tailrace.fetch.fetch_plan.PARTITIONS_A_STEP", 2)
     node = Node()
     partitions = three(node)
     node.fetch([want(one, 0) for one in partitions], epoch=0)
-    node.lead("another")  # what was found has to be looked up again
+    node.lead("another")  # so that the partitions are looked up again
     request = request_for([], session=1, epoch=1)
     steps = node.fetches.begin(ask_of(request, 18), 18, node.now_ms, lambda fetch, now_ms: None)
     next(steps)
@@ -572,7 +572,7 @@ def test_a_session_that_is_closed_while_its_fetch_pauses_leaves_no_links(monkeyp
     assert session.linked == {}
 
 
-def test_sessions_that_are_unused_for_too_long_are_evicted_also_if_the_cache_has_room() -> None:
+def test_long_unused_sessions_are_evicted_although_the_cache_has_room() -> None:
     ids = iter(range(1, 9))
     sessions = FetchSessions(Purgatory(), lambda: next(ids), eviction_ms=1_000)
 

@@ -1,4 +1,4 @@
-"""F13: an empty answer or a throttle time, never a lost record."""
+"""F13: a throttled follower gets an empty response, a throttled client a throttle time. No record is lost."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def sizes(node: Node, replica: int = 2, **fields):  # type: ignore[no-untyped-de
     return [len(bytes_of(one)) for one in asked.partitions.values()]
 
 
-def test_f13_a_follower_over_the_replication_quota_gets_an_empty_answer() -> None:
+def test_f13_a_follower_over_the_replication_quota_gets_no_records() -> None:
     node = throttled_node(Quota(FIRST, exceeded=True))
     first, second = sizes(node)
     assert (first, second > 0) == (0, True)
 
 
-def test_f13_a_follower_within_the_quota_gets_its_records_and_they_are_counted() -> None:
+def test_f13_records_of_throttled_partitions_count_against_the_quota() -> None:
     quota = Quota(FIRST)
     node = throttled_node(quota)
     first, second = sizes(node)
     assert first == second > 0
-    assert quota.recorded == [first]  # only those of throttled partitions
+    assert quota.recorded == [first]  # only the bytes of throttled partitions
 
 
 def test_f13_a_follower_in_sync_is_never_throttled() -> None:
@@ -63,7 +63,7 @@ def test_f13_a_follower_in_sync_is_never_throttled() -> None:
     assert all(sizes(node))
 
 
-def test_f13_consumers_are_not_held_to_the_replication_quota() -> None:
+def test_f13_consumers_are_not_limited_by_the_replication_quota() -> None:
     quota = Quota(FIRST, SECOND, exceeded=True)
     assert all(sizes(throttled_node(quota), replica=-1))
     assert quota.recorded == []
@@ -84,7 +84,7 @@ def test_f13_a_throttled_partition_does_not_wake_a_follower() -> None:
     assert bytes_of(asked.only)
 
 
-def test_f13_a_throttled_client_is_told_how_long_and_nothing_else() -> None:
+def test_f13_a_throttled_client_gets_a_throttle_time_and_no_partitions() -> None:
     node = throttled_node(Quota())
     for version in (1, 4, 7, 12, 18):
         seen = []
@@ -95,7 +95,7 @@ def test_f13_a_throttled_client_is_told_how_long_and_nothing_else() -> None:
         assert (response.throttle_time_ms, response.error_code, response.responses) == (1_234, ErrorCode.NONE, [])
 
 
-def test_f13_the_size_that_client_quotas_count_is_that_of_the_response() -> None:
+def test_f13_client_quotas_count_the_size_of_the_response() -> None:
     node = throttled_node(Quota(), isr=(1,))
     for version in (4, 7, 11, 12, 13, 18):
         seen = []
@@ -107,7 +107,7 @@ def test_f13_the_size_that_client_quotas_count_is_that_of_the_response() -> None
         assert size == 4 + sum(map(len, parts))
 
 
-def test_f13_the_size_of_an_incremental_response_counts_what_will_be_told() -> None:
+def test_f13_the_size_of_an_incremental_response_counts_only_its_partitions() -> None:
     node = throttled_node(Quota(), isr=(1,))
     node.fetch([want(FIRST, 1), want(SECOND, 0)], epoch=0)
     for epoch in (1, 2):
@@ -119,7 +119,7 @@ def test_f13_the_size_of_an_incremental_response_counts_what_will_be_told() -> N
             lambda fetch, now_ms: seen.append(fetch),  # noqa: B023
         )
         size = seen[0].response_size()
-        assert seen[0].response_size() == size  # asking changes nothing
+        assert seen[0].response_size() == size  # a second call returns the same size
         parts: list[bytes] = []
         response_of(seen[0], node.now_ms).write(parts, 18)
         assert size == 4 + sum(map(len, parts))

@@ -91,14 +91,14 @@ def load_tree(tree: dict[str, bytes]) -> tuple[MemoryFiles, LogDirectory, LoadRe
 
 
 class Reading(NamedTuple):
-    """What can be read of a log: good batches by base offset, and what was said about the others."""
+    """The readable part of a log: good batches by base offset, and the errors of the others."""
 
     good: dict[int, bytes]
     complaints: list[str]
 
 
 def read_all(log: PartitionLog) -> Reading:
-    """Read as a consumer does, batch by batch; after a complaint go on with the next segment."""
+    """Read as a consumer does, batch by batch; after an error continue with the next segment."""
     good: dict[int, bytes] = {}
     complaints: list[str] = []
     starts = [segment.base_offset for segment in log.segments]
@@ -123,7 +123,7 @@ def read_all(log: PartitionLog) -> Reading:
 
 
 def check_sound(directory: LogDirectory, sample: Sample) -> None:
-    """The partition beside the damaged one is there and whole, and goes on."""
+    """Check that the partition beside the damaged one is whole and can be appended to."""
     log = directory.logs[SOUND]
     assert read_all(log) == Reading(sample.batches, [])
     log.append_as_leader(batch(b"more"), leader_epoch=3, now_ms=NOW)

@@ -196,7 +196,7 @@ def test_a_snapshot_of_another_version_is_passed_over() -> None:
     assert directory.logs[DAMAGED].producers.producers[5].last_sequence == 2
 
 
-def test_bytes_that_are_no_log_at_all() -> None:
+def test_arbitrary_bytes_are_not_read_as_a_log() -> None:
     one = SAMPLES[False]
     for data in (b"\0" * 500, b"\xff" * 500, b"GET / HTTP/1.1\r\n" * 20, value(1)):
         for name in one.names("damaged-0/"):

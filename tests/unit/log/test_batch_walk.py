@@ -39,7 +39,7 @@ def many_batches(seed: int = 3, count: int = 60) -> bytes:
     return bytes(data)
 
 
-def test_a_v2_header_tells_everything_before_anything_is_unpacked() -> None:
+def test_a_v2_header_has_all_facts_without_decompression() -> None:
     data = bytes(batch(b"a", b"b", timestamp=[9, 7], base_offset=40, leader_epoch=3, producer_id=5, sequence=6))
     assert parse_header(data, 0, 512, len(data)) == BatchHeader(
         position=512,
@@ -146,16 +146,16 @@ def damaged(change: str) -> bytes:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ("cut header", "5 bytes are left"),
-        ("cut batch", "bytes, 66 are there"),
+        ("cut header", "5 bytes follow the last batch"),
+        ("cut batch", "bytes, but only 66 follow"),
         ("length too small", "batch length 10 is too small"),
-        ("length too large", "batch claims 10012 bytes, 69 are there"),
+        ("length too large", "batch length gives 10012 bytes, but only 69 follow"),
         ("negative length", "batch length -1 is too small"),
         ("smaller than a header", "smaller than its header of 61"),
         ("unknown magic", "unknown magic 3"),
     ],
 )
-def test_bytes_that_make_no_sense_are_named_with_file_and_position(change: str, complaint: str) -> None:
+def test_invalid_bytes_are_reported_with_file_and_position(change: str, complaint: str) -> None:
     data = damaged(change)
     for walk in (walk_headers, read_batches):
         seen = 0

@@ -1,4 +1,4 @@
-"""L13: a log is compacted segment group by segment group, and whatever fails leaves it unharmed."""
+"""L13: a log is compacted segment group by segment group, and a failure at any step leaves it unchanged."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_old_files_wait_for_their_removal() -> None:
     assert names(files, ".cleaned") == names(files, ".swap") == []
 
 
-def test_a_round_goes_on_where_the_last_one_ended_and_joins_small_segments() -> None:
+def test_a_round_continues_where_the_last_one_ended_and_joins_small_segments() -> None:
     files = new_files()
     log = filled(files)
     before = contents(log)
@@ -203,7 +203,7 @@ def test_aborted_transactions_stay_in_the_index_while_they_have_data() -> None:
     assert names(files, ".txnindex") == []
 
 
-def test_records_below_the_log_start_are_no_reason_to_fail() -> None:
+def test_records_below_the_log_start_are_skipped_without_an_error() -> None:
     files = new_files()
     log = filled(files, {"cleanup.policy": "compact,delete"})
     before = contents(log)
@@ -312,12 +312,14 @@ def test_a_batch_that_reaches_past_its_segment_is_named() -> None:
     segment = log.segments[1]
     *_, header = segment.headers()
     segment.log.write(header.position + 8, (header.size - 12 + 1).to_bytes(4, "big"))
-    with pytest.raises(CorruptBatch, match=f"at position {header.position}: batch claims {header.size + 1} bytes"):
+    with pytest.raises(
+        CorruptBatch, match=f"at position {header.position}: batch length gives {header.size + 1} bytes"
+    ):
         clean(files, log)
     assert names(files, ".cleaned") == []
 
 
-def test_leftovers_of_a_crash_are_no_part_of_the_result() -> None:
+def test_leftovers_of_a_crash_are_not_part_of_the_result() -> None:
     files = new_files()
     log = filled(files)
     before = contents(log)
@@ -338,7 +340,7 @@ def test_segments_that_went_meanwhile_are_not_put_back() -> None:
     start = log.segments.after(group[-1].base_offset)[0].base_offset
     log.delete_records(start, NOW_MS)
     log.delete_old_segments(NOW_MS)
-    with pytest.raises(CleaningAborted, match="segments went"):
+    with pytest.raises(CleaningAborted, match="segments were deleted"):
         cleaning.swap(cleaned, group)
     assert names(files, ".cleaned") == []
     assert log.segments.first.base_offset == start

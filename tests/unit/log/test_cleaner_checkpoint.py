@@ -43,4 +43,4 @@ def test_a_broken_checkpoint_means_that_nothing_is_known_to_be_clean(caplog: pyt
     checkpoint = CleanerCheckpoint(memory_files({PATH: b"0\n7\na 0 17\n"}), "/data")
     with caplog.at_level(logging.WARNING):
         assert checkpoint.read() == {}
-    assert "7 entries announced, 1 found" in caplog.text
+    assert "the count is 7, but there are 1 entries" in caplog.text

@@ -59,7 +59,7 @@ def test_the_hash_is_siphash_2_4_with_128_bits(kernels: Any) -> None:
 
 @given(st.binary(max_size=300), st.binary(min_size=16, max_size=16))
 @settings(max_examples=50, deadline=None)
-def test_both_hash_alike(key: bytes, salt: bytes) -> None:
+def test_compiled_and_interpreted_hashes_are_equal(key: bytes, salt: bytes) -> None:
     assert LatestOffsets(10, salt=salt).digest(key) == INTERPRETED.LatestOffsets(10, salt=salt).digest(key)
 
 
@@ -163,7 +163,7 @@ def test_records_are_written_again_as_a_builder_writes_them(
 
 
 @BOTH
-def test_what_kafka_would_not_write_is_written_as_kafka_would(kernels: Any) -> None:
+def test_records_are_normalised_as_kafka_would_write_them(kernels: Any) -> None:
     """Lengths with a byte too many, other lengths than -1 for nothing, a header key that is not UTF-8."""
     odd = bytes.fromhex("00" + "00" + "8200" + "02" + "61" + "05" + "02" + "02" + "ff" + "03")
     first = bytearray()
@@ -264,7 +264,7 @@ def _outcome(kernels: Any, payload: bytearray, count: int, batch: RecordBatch) -
 @BOTH
 @pytest.mark.parametrize("parts", [1, 7])
 def test_maps_are_split_put_together_again_and_asked(kernels: Any, parts: int) -> None:
-    """What several maps know of disjoint ranges, put together by part, is what one map of everything knows."""
+    """Several maps of disjoint ranges, merged part by part, equal one map of all records."""
     whole = kernels.LatestOffsets(10_000)
     pieces = [kernels.LatestOffsets(10_000) for _ in range(3)]
     for offset in range(6_000):
@@ -293,7 +293,7 @@ def test_maps_are_split_put_together_again_and_asked(kernels: Any, parts: int) -
 
 
 @BOTH
-def test_entries_that_are_none_and_maps_without_room_are_refused(kernels: Any) -> None:
+def test_invalid_entries_and_full_maps_are_refused(kernels: Any) -> None:
     full = kernels.LatestOffsets(10, 0.5)
     other = kernels.LatestOffsets(100)
     for number in range(6):
@@ -301,7 +301,7 @@ def test_entries_that_are_none_and_maps_without_room_are_refused(kernels: Any) -
     with pytest.raises(ValueError, match="the offset map is full: 5 keys in 10 slots"):
         full.merge(other.split(1)[0])
     for call in (full.merge, full.look_up):
-        with pytest.raises(ValueError, match="7 bytes are no multiple of 24"):
+        with pytest.raises(ValueError, match="7 bytes are not a multiple of 24"):
             call(bytes(7))
-    with pytest.raises(ValueError, match="0 is no number of parts"):
+    with pytest.raises(ValueError, match="0 is not a valid number of parts"):
         full.split(0)

@@ -1,4 +1,4 @@
-"""What lies in a data directory, by its names and checkpoints."""
+"""The folders of a data directory, known by their names and checkpoints."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_a_corrupt_checkpoint_is_a_finding_and_counts_as_missing(tmp_path: Path)
     assert any(folder.recovery_point is not None for folder in directory.folders)
 
 
-def test_what_is_no_data_directory_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(NotADataDirectory, match="no data directory"):
+def test_a_folder_that_is_not_a_data_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotADataDirectory, match="is not a data directory"):
         look_at(DiskFiles(), str(tmp_path))
     (tmp_path / "misnamed").mkdir()
     (tmp_path / "misnamed" / "00000000000000000000.log").touch()
-    with pytest.raises(NotADataDirectory, match="not named like a partition"):
+    with pytest.raises(NotADataDirectory, match="its name is not that of a partition"):
         look_at(DiskFiles(), str(tmp_path / "misnamed"))
     with pytest.raises(FileNotFoundError):
         look_at(DiskFiles(), str(tmp_path / "nowhere"))

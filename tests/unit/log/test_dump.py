@@ -55,7 +55,7 @@ def test_checkpoints_and_properties(broker: Path) -> None:
     assert "leaderId" in {row.fields["name"] for row in rows(broker / "__cluster_metadata-0" / "quorum-state")}
 
 
-def test_padding_is_no_entry(tmp_path: Path) -> None:
+def test_padding_is_not_shown_as_an_entry(tmp_path: Path) -> None:
     index = tmp_path / "00000000000000000100.index"
     index.write_bytes(bytes.fromhex("0000000500000200") + bytes(1000))
     assert rows(index) == [Row("indexEntry", {"offset": 105, "position": 512})]
@@ -63,7 +63,7 @@ def test_padding_is_no_entry(tmp_path: Path) -> None:
     assert rows(index) == []
 
 
-def test_a_cut_entry_is_told_after_the_whole_ones(tmp_path: Path) -> None:
+def test_an_incomplete_entry_is_reported_after_the_whole_ones(tmp_path: Path) -> None:
     index = tmp_path / "00000000000000000100.timeindex"
     index.write_bytes(bytes.fromhex("000000000000000700000002") + b"\1\2\3")
     assert rows(index) == [
@@ -72,7 +72,7 @@ def test_a_cut_entry_is_told_after_the_whole_ones(tmp_path: Path) -> None:
     ]
 
 
-def test_corrupt_files_say_so(tmp_path: Path) -> None:
+def test_corrupt_files_are_reported(tmp_path: Path) -> None:
     for name, error in (
         ("00000000000000000100.txnindex", CorruptIndex),
         ("00000000000000000100.snapshot", CorruptSnapshot),

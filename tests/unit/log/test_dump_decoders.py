@@ -24,7 +24,7 @@ def test_committed_offsets() -> None:
     assert decode(record(key, None))["payload"] == "<DELETE>"
 
 
-def test_what_cannot_be_decoded_says_so_and_stops_nothing() -> None:
+def test_a_record_that_cannot_be_decoded_is_reported_and_the_dump_continues() -> None:
     for topic in ("__consumer_offsets", "__transaction_state", "__share_group_state"):
         decode = decoder_for(topic)
         assert "skipping" in decode(record(None, b"x"))["key"]

@@ -39,7 +39,7 @@ def test_batches_alone_or_with_their_records(log: Path) -> None:
     assert rows(log, decode=decoder_for("topic", "base64"))[1].fields["payload"] == "dg=="
 
 
-def test_a_wrong_checksum_is_shown_and_the_walk_goes_on(log: Path) -> None:
+def test_a_wrong_checksum_is_shown_and_the_walk_continues(log: Path) -> None:
     data = bytearray(log.read_bytes())
     data[61] ^= 0xFF  # the first record's length
     data[-2] ^= 1  # the last record's value
@@ -49,7 +49,7 @@ def test_a_wrong_checksum_is_shown_and_the_walk_goes_on(log: Path) -> None:
     assert [row.kind for row in shown] == ["batch", "undecodable", "batch", "record"]
 
 
-def test_a_tail_that_is_no_batch_is_told_by_its_size(log: Path) -> None:
+def test_a_tail_that_is_not_a_batch_is_reported_with_its_size(log: Path) -> None:
     size = log.stat().st_size
     with open(log, "ab") as file:
         file.write(bytes(1000))
@@ -57,6 +57,6 @@ def test_a_tail_that_is_no_batch_is_told_by_its_size(log: Path) -> None:
     assert (tail.kind, tail.fields["size"], tail.fields["position"]) == ("invalidBytes", 1000, size)
 
 
-def test_only_so_much_is_read(log: Path) -> None:
+def test_the_dump_stops_at_its_limit(log: Path) -> None:
     first = rows(log)[0].fields["size"]
     assert [row.kind for row in rows(log, max_bytes=first + 5)] == ["batch"]

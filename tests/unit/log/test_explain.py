@@ -111,7 +111,7 @@ def test_the_cost_is_what_was_read() -> None:
     assert told.cost.slice_pages == last_page - first_page + 1
 
 
-def test_the_walk_goes_on_in_the_next_segment_where_compaction_left_nothing(tmp_path: Path) -> None:
+def test_the_walk_continues_in_the_next_segment_if_compaction_left_nothing(tmp_path: Path) -> None:
     log = open_partition(golden("compacted").unpack(tmp_path))
     empty_handed = [
         told
@@ -122,7 +122,7 @@ def test_the_walk_goes_on_in_the_next_segment_where_compaction_left_nothing(tmp_
         assert not any(batch.is_match for walk in told.walks[:-1] for batch in walk.walked)
 
 
-def test_a_read_ends_where_it_says(tmp_path: Path) -> None:
+def test_a_read_ends_at_the_explained_position(tmp_path: Path) -> None:
     log = open_partition(write_directory(tmp_path / "data", "plain"))
     assert len(log.segments) > 2
     assert explain_offset(log, 0, 10, Isolation.LOG_END).slice.ends_with == "size"  # type: ignore[union-attr]
@@ -132,11 +132,11 @@ def test_a_read_ends_where_it_says(tmp_path: Path) -> None:
     assert last.ends_with == "bound"
 
 
-def test_an_index_out_of_order_is_said_to_be_so(tmp_path: Path) -> None:
+def test_an_index_out_of_order_is_reported(tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain")
     min((path / "plain-0").glob("*.index")).write_bytes(b"\xff" * 64)
     log = open_partition(path)
-    with pytest.raises(CorruptIndex, match="does not grow"):
+    with pytest.raises(CorruptIndex, match="is not above"):
         explain_offset(log, 3, 100, Isolation.LOG_END)
 
 

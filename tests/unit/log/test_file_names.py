@@ -35,7 +35,7 @@ def test_a_segment_file_name_is_read_back(kind: str, suffix: str) -> None:
         "99999999999999999999.log",
     ],
 )
-def test_other_files_are_no_segment_files(name: str) -> None:
+def test_other_files_are_not_segment_files(name: str) -> None:
     assert file_names.parse_segment_file(name) is None
 
 

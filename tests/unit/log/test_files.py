@@ -124,7 +124,7 @@ def test_replace_takes_the_place_of_what_was_there(place: Place) -> None:
     assert (files.exists(f"{folder}/a"), files.read(f"{folder}/b")) == (False, b"new")
 
 
-def test_remove_says_whether_there_was_a_file(place: Place) -> None:
+def test_remove_returns_true_if_there_was_a_file(place: Place) -> None:
     files, folder = place
     files.write(f"{folder}/a", b"", sync=False)
     assert files.remove(f"{folder}/a")
@@ -174,7 +174,7 @@ def test_a_lock_is_taken_again_once_it_is_let_go(place: Place) -> None:
     files.lock(f"{folder}/.lock").close()
 
 
-def test_another_process_that_holds_the_lock_keeps_us_out(tmp_path: Path) -> None:
+def test_a_lock_held_by_another_process_cannot_be_taken(tmp_path: Path) -> None:
     path = tmp_path / ".lock"
     script = f"import fcntl,sys; f=open({str(path)!r},'w'); fcntl.lockf(f, fcntl.LOCK_EX); print(1,flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
@@ -203,7 +203,7 @@ def test_descriptors_are_not_inherited(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 3])
-def test_a_read_or_write_that_the_system_cuts_short_goes_on(
+def test_a_partial_read_or_write_of_the_system_is_continued(
     chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def cut(call: Callable[..., object]) -> Callable[..., object]:
@@ -241,7 +241,7 @@ def test_a_file_that_is_let_go_leaves_no_descriptor(tmp_path: Path) -> None:
     assert not os.path.exists(link) or os.readlink(link) != str(tmp_path / "file")
 
 
-def test_a_pipe_or_device_is_no_file_and_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_or_device_is_refused_as_a_file_without_waiting(tmp_path: Path) -> None:
     pipe, device = tmp_path / "pipe", tmp_path / "device"
     os.mkfifo(pipe)
     device.symlink_to("/dev/zero")

@@ -1,4 +1,4 @@
-"""What the sparse indexes share: entries of a fixed width, written out late, searched by halving."""
+"""The common part of the sparse indexes: entries of a fixed width, written out late, binary search."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_the_same_partition_in_two_directories_is_an_error_that_names_both() -> 
         directories.check_unique()
 
 
-def test_different_partitions_are_no_duplicates() -> None:
+def test_different_partitions_are_not_duplicates() -> None:
     directories = directories_of(MemoryFiles(), "/a", "/b")
     directories.create(partition(0), TopicConfig(), NOW_MS)
     directories.create(partition(1), TopicConfig(), NOW_MS)
@@ -50,10 +50,10 @@ def test_different_partitions_are_no_duplicates() -> None:
 def test_a_partition_cannot_be_made_twice() -> None:
     directories = directories_of(MemoryFiles(), "/a", "/b")
     directories.create(partition(0), TopicConfig(), NOW_MS)
-    with pytest.raises(AssertionError, match="orders-0 is there already"):
+    with pytest.raises(AssertionError, match="orders-0 exists already"):
         directories.create(partition(0), TopicConfig(), NOW_MS)
 
 
-def test_there_is_at_least_one() -> None:
+def test_at_least_one_log_directory_is_required() -> None:
     with pytest.raises(AssertionError, match="at least one log directory"):
         LogDirectories([])

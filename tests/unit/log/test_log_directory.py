@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import logging
+from itertools import count
+from typing import Any
 
 import pytest
 
+from tailrace.log.directories.log_creation import LogCreation
 from tailrace.log.directories.log_directory import DirectoryInUse, LogDirectory
+from tailrace.log.directories.log_renames import RENAMED_AT_ONCE
+from tailrace.log.directories.new_logs import NewLog
 from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
@@ -99,7 +104,7 @@ def test_l14_after_an_unclean_stop_logs_are_recovered_from_their_recovery_points
     assert sorted(map(str, report.recoveries)) == ["orders-0", "users-3"]
 
 
-def test_one_that_cannot_be_opened_is_reported_and_the_others_are_served(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_log_that_cannot_be_opened_is_reported_and_the_others_are_served(caplog: pytest.LogCaptureFixture) -> None:
     files = MemoryFiles()
     filled(files).close(NOW_MS)
     files.write("/data/users-3/leader-epoch-checkpoint", b"9\n", sync=False)
@@ -200,7 +205,7 @@ def test_a_checkpoint_names_every_log_and_only_moved_log_starts() -> None:
     assert text(files, "replication-offset-checkpoint") == "0\n1\norders 0 4\n"
 
 
-def test_loading_tells_how_far_it_is() -> None:
+def test_loading_reports_its_progress() -> None:
     files = MemoryFiles()
     filled(files).close(NOW_MS)
     seen: list[tuple[int, int, str]] = []
@@ -220,7 +225,7 @@ def test_l3_each_segment_gets_its_own_jitter_where_the_topic_wants_it() -> None:
     assert [segment.jitter_ms for segment in jittered.segments] == [7, 11]
 
 
-def test_only_logs_that_have_put_something_off_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_logs_with_deferred_work_are_visited(monkeypatch: pytest.MonkeyPatch) -> None:
     files = MemoryFiles()
     directory = filled(files)
     directory.run_due(NOW_MS + 10_000)
@@ -241,3 +246,30 @@ def test_only_logs_that_have_put_something_off_are_looked_at(monkeypatch: pytest
     assert directory.run_due(NOW_MS + 30_000) == 1
     directory.run_due(NOW_MS + 40_000)
     assert (looked_at, done) == ([USERS, USERS], ["removed"])
+
+
+def test_many_deleted_folders_are_renamed_before_logs_of_the_same_names_are_created() -> None:
+    files, waiting = MemoryFiles(), list[Any]()
+    ids = (f"{number:032x}" for number in count())
+    directory = LogDirectory(files, "/data", new_id=lambda: next(ids))
+    directory.load(config_of, NOW_MS)
+    keys = [TopicPartition("topic", number) for number in range(RENAMED_AT_ONCE + 50)]
+    for key in keys:
+        directory.create(key, TopicConfig(), NOW_MS)
+    directory.flush_by(waiting.append, lambda error: None)
+    directory.delete_all(keys, NOW_MS)
+    assert not directory.logs
+    assert files.exists("/data/topic-0"), "another thread renames it"
+    created = list[NewLog]()
+    creation = LogCreation(
+        directory, [NewLog(keys[0], TopicConfig())], NOW_MS, lambda news, now_ms: created.extend(news), lambda *_: None
+    )
+    directory.elsewhere(creation, NOW_MS)
+    while waiting:
+        work = waiting.pop(0)
+        work.apply(work.run(), NOW_MS)
+    assert created
+    assert directory.logs[keys[0]].log_end_offset == 0
+    folders = [entry.name for entry in files.entries("/data") if entry.is_directory]
+    assert sum(name.endswith("-delete") for name in folders) == len(keys)
+    assert "topic-1" not in folders

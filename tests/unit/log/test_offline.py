@@ -159,11 +159,11 @@ class VanishingFiles(DiskFiles):
         return [*found, Entry("00000000000000000900.log", False)] if self.times >= 0 else found
 
 
-def test_a_file_that_vanishes_between_listing_and_opening_is_no_matter(tmp_path: Path) -> None:
+def test_a_file_that_vanishes_between_listing_and_opening_does_not_matter(tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain") / "plain-0"
     expected = open_bounds(FILES, folder_of(path), NOW_MS).log.log_end_offset
     assert open_bounds(VanishingFiles(2), folder_of(path), NOW_MS).log.log_end_offset == expected
-    with pytest.raises(Unopenable, match="gone"):
+    with pytest.raises(Unopenable, match="was removed"):
         open_bounds(VanishingFiles(100), folder_of(path), NOW_MS)
 
 

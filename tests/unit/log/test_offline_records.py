@@ -36,7 +36,7 @@ def only_folder(path: Path) -> PartitionFolder:
 
 
 @pytest.mark.parametrize("name", golden_names("data_dir"))
-def test_what_the_java_consumer_read(name: str, tmp_path: Path) -> None:
+def test_the_records_equal_those_of_the_java_consumer(name: str, tmp_path: Path) -> None:
     path = golden(name).unpack(tmp_path)
     folders = {folder.partition: folder for folder in look_at(DiskFiles(), str(path)).folders}
     for expected in golden(name).manifest["partitions"]:
@@ -113,7 +113,7 @@ def test_a_batch_with_a_wrong_checksum_is_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [b"\x00\x00\x00\x10", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x00\x00\x02\x00"])
-def test_a_wrong_length_costs_one_batch(length: bytes, tmp_path: Path) -> None:
+def test_a_wrong_length_loses_one_batch(length: bytes, tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain") / "plain-0"
     everything = read(only_folder(path))
     first = everything[0].batch
@@ -126,7 +126,7 @@ def test_a_wrong_length_costs_one_batch(length: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("index", [b"\x7f" * 16, b"\xff" * 16, bytes.fromhex("0000000100000003")])
-def test_a_wrong_index_costs_nothing(index: bytes, tmp_path: Path) -> None:
+def test_a_wrong_index_loses_no_records(index: bytes, tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain") / "plain-0"
     everything = read(only_folder(path))
     min(path.glob("*.index")).write_bytes(index)

@@ -119,7 +119,7 @@ def test_a_file_may_be_left_out_from_the_start(folder: str) -> None:
     assert not files.fresh().exists(f"{folder}/small")
 
 
-def test_changes_tell_what_the_disk_would_have_seen(folder: str) -> None:
+def test_changes_list_the_writes_that_the_disk_would_have_seen(folder: str) -> None:
     files = OverlayFiles(DiskFiles())
     files.open(f"{folder}/log").truncate(60)
     files.replace(f"{folder}/small", f"{folder}/moved")

@@ -60,7 +60,7 @@ def test_l2_appends_get_the_next_offsets() -> None:
     assert (log.log_end_offset, log.high_watermark, log.log_start_offset) == (3, 0, 0)
 
 
-def test_an_append_is_told_the_log_append_time_where_the_broker_sets_it() -> None:
+def test_an_append_returns_the_log_append_time_if_the_broker_sets_it() -> None:
     log = open_small(settings={"message.timestamp.type": "LogAppendTime"})
     assert append(log, b"a", timestamp=5, now_ms=NOW_MS + 7).log_append_time_ms == NOW_MS + 7
     assert append(open_small(), b"a").log_append_time_ms == -1
@@ -342,7 +342,7 @@ def test_l11_truncation_cuts_segments_epochs_and_producers() -> None:
     assert append(log, b"again").first_offset == 5
 
 
-def test_truncation_inside_a_batch_cuts_the_whole_batch_but_the_log_ends_where_it_was_told() -> None:
+def test_truncation_inside_a_batch_cuts_the_whole_batch_but_keeps_the_requested_log_end() -> None:
     log = open_small()
     append(log, b"a")
     append(log, b"b", b"c", b"d")
@@ -366,7 +366,7 @@ def test_truncation_below_the_first_segment_starts_again_there() -> None:
     assert (bases(log), log.log_start_offset, log.log_end_offset, log.high_watermark) == ([2], 2, 2, 2)
 
 
-def test_truncating_fully_goes_on_at_another_offset() -> None:
+def test_truncating_fully_continues_at_another_offset() -> None:
     files = new_files()
     log = ten(files)
     log.truncate_fully(5000, NOW_MS)
@@ -375,7 +375,7 @@ def test_truncating_fully_goes_on_at_another_offset() -> None:
     assert append(log, b"a").first_offset == 5000
 
 
-def test_a_truncated_transaction_is_open_no_more() -> None:
+def test_a_truncated_transaction_is_no_longer_open() -> None:
     log = open_small()
     append(log, b"a")
     append(log, b"b", producer_id=7, sequence=0, transactional=True)

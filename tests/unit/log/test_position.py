@@ -1,4 +1,4 @@
-"""Where a record is, and which bytes a read hands over."""
+"""Positions of records in files, and the slices that reads return."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tailrace.log.segments.position import FileSlice, LogPosition
 from tests.support.small_logs import new_files
 
 
-def test_a_position_known_by_number_only_says_so() -> None:
+def test_a_position_without_a_place_in_a_file_is_offset_only() -> None:
     assert LogPosition(17).is_offset_only
     assert not LogPosition(17, 0, 512).is_offset_only
 

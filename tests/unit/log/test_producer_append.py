@@ -73,7 +73,7 @@ def test_l9_the_next_sequence_is_taken_and_a_gap_refused() -> None:
     assert refusal(prepare(known()), sent(5)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_l9_sequences_go_on_within_one_append() -> None:
+def test_sequences_continue_within_one_append() -> None:
     append = prepare(known())
     append.add(sent(10, 2))
     append.add(sent(12, 2))

@@ -13,7 +13,7 @@ IDLE = SnapshotEntry(10, 0, 2, 2, 2, 1_700_000_000_000, 5, -1)
 IN_TRANSACTION = SnapshotEntry(13, 1, 11, 98, 5, 1_700_000_000_209, -1, 69)
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_a_written_snapshot_is_read_back() -> None:
     for entries in ([], [IDLE], [IN_TRANSACTION, IDLE]):
         assert decode_snapshot(encode_snapshot(entries), PATH) == entries
 
@@ -40,8 +40,8 @@ def damaged(position: int, value: int) -> bytes:
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        (b"", "0 bytes are fewer than the header of 10"),
-        (encode_snapshot([])[:-1], "9 bytes are fewer"),
+        (b"", "0 bytes are less than the header of 10"),
+        (encode_snapshot([])[:-1], "9 bytes are less"),
         (damaged(1, 2), "unknown version 2"),
         (damaged(3, 0xFF), "checksum does not match"),
         (damaged(60, 0xFF), "checksum does not match"),
@@ -49,7 +49,7 @@ def damaged(position: int, value: int) -> bytes:
         (encode_snapshot([IDLE]) + b"\0", "checksum does not match"),
     ],
 )
-def test_a_snapshot_that_cannot_be_believed_is_named(data: bytes, complaint: str) -> None:
+def test_a_corrupt_snapshot_is_named_in_the_error(data: bytes, complaint: str) -> None:
     with pytest.raises(CorruptSnapshot, match=complaint) as caught:
         decode_snapshot(data, PATH)
     assert caught.value.path == PATH
@@ -60,5 +60,5 @@ def test_a_count_that_does_not_fit_the_size_is_corrupt() -> None:
     data = bytearray(encode_snapshot([IDLE]))
     data[6:10] = (2).to_bytes(4, "big")
     data[2:6] = crc32c(bytes(data[6:])).to_bytes(4, "big")
-    with pytest.raises(CorruptSnapshot, match="2 producers announced in 56 bytes"):
+    with pytest.raises(CorruptSnapshot, match="the count is 2 producers, but the file has 56 bytes"):
         decode_snapshot(bytes(data), PATH)

@@ -1,4 +1,4 @@
-"""What one producer last wrote to a partition."""
+"""The last batches of one producer in a partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was compacted elsewhere is put in place if it fits the log, and thrown away if not."""
+"""Segments compacted elsewhere replace those of the log if they fit it, and are removed if not."""
 
 from __future__ import annotations
 
@@ -61,13 +61,15 @@ def garble(files: MemoryFiles, log: PartitionLog) -> None:
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (spoil_segment, r"segment \d+ is not what it was"),
-        (clean_meanwhile, "segment 0 is not what it was"),
-        (cut_proposed, "is not the .* bytes that were written"),
-        (garble, "its manifest cannot be read"),
+        (spoil_segment, r"segment \d+ has changed since the proposal"),
+        (clean_meanwhile, "segment 0 has changed since the proposal"),
+        (cut_proposed, "does not have the .* bytes of the proposal"),
+        (garble, "the manifest of the proposal cannot be read"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_gone(spoil: Callable[[MemoryFiles, PartitionLog], None], why: str) -> None:
+def test_a_proposal_that_does_not_fit_is_refused_and_removed(
+    spoil: Callable[[MemoryFiles, PartitionLog], None], why: str
+) -> None:
     files = new_files()
     log = filled(files)
     rows = contents(log)
@@ -84,11 +86,11 @@ def test_a_log_that_was_cleaned_meanwhile_is_left_alone() -> None:
     files = new_files()
     log = filled(files)
     propose(files, log, None, NOW_MS)
-    with pytest.raises(RefusedProposal, match="was clean up to None then, and is up to 60 now"):
+    with pytest.raises(RefusedProposal, match="is clean up to 60, but was up to None for the proposal"):
         take_waiting(files, log, 60)
 
 
-def test_what_a_crash_left_of_a_swap_is_thrown_away() -> None:
+def test_files_of_an_interrupted_swap_are_removed() -> None:
     files = new_files()
     log = filled(files)
     rows = contents(log)

@@ -1,4 +1,4 @@
-"""What was recorded of single segments, told in order, is what verifying the whole log says."""
+"""Checks recorded of single segments, replayed in order, find the same as a check of the whole log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def recorded(folder: PartitionFolder, *, deep: bool) -> RecordedChecks:
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2, 3, 4, 5])
-def test_recorded_checks_say_what_a_walk_through_the_log_says(seed: int | None, tmp_path: Path) -> None:
+def test_recorded_checks_find_the_same_as_a_walk_through_the_log(seed: int | None, tmp_path: Path) -> None:
     path = all_logs(tmp_path / "data")
     if seed is not None:
         damage(path, seed)

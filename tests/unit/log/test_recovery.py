@@ -238,12 +238,12 @@ def test_a_folder_that_is_not_there_is_made() -> None:
     assert list(log.segments.base_offsets) == [40]
 
 
-def test_a_folder_that_is_no_partitions_is_refused() -> None:
+def test_a_folder_that_belongs_to_no_partition_is_refused() -> None:
     with pytest.raises(ValueError, match="/data/nothing is not named like a partition's folder, topic-N"):
         open_log(MemoryFiles(), "/data/nothing", TopicConfig(), now_ms=NOW_MS)
 
 
-def test_the_log_start_is_what_the_checkpoint_says_but_not_before_the_first_segment() -> None:
+def test_the_log_start_is_the_checkpoints_but_not_before_the_first_segment() -> None:
     files = new_files()
     eight(files)
     assert recovered(files, RecoveryReport(), log_start_offset=4).log_start_offset == 4

@@ -13,7 +13,11 @@ from tests.support.small_logs import FOLDER, new_files, new_segment, placed, put
 def parts(files: MemoryFiles) -> tuple[Removal, Deferred, ProducerStates]:
     producers = ProducerStates(files, FOLDER, TopicPartition("topic", 0))
     deferred = Deferred()
-    return Removal(files, deferred, producers), deferred, producers
+    return (
+        Removal(files, deferred, producers, lambda paths: [files.remove(path) for path in paths]),
+        deferred,
+        producers,
+    )
 
 
 def test_l12_files_are_marked_now_and_gone_when_their_time_has_come() -> None:

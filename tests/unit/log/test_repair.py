@@ -70,7 +70,7 @@ def test_a_tail_of_zeros_is_cut_and_not_kept(partition: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["index", "timeindex", "txnindex", "snapshot"])
 @pytest.mark.parametrize("damage", ["missing", "garbage", "short"])
-def test_what_the_log_knows_better_is_told_again(kind: str, damage: str, partition: Path) -> None:
+def test_indexes_and_snapshots_are_rebuilt_from_the_log(kind: str, damage: str, partition: Path) -> None:
     """Indexes of every segment, and snapshots, come back as the log has them; the log itself is not touched."""
     before = contents(partition)
     for file in partition.glob(f"*.{kind}"):
@@ -93,12 +93,12 @@ def test_what_the_log_knows_better_is_told_again(kind: str, damage: str, partiti
         }
 
 
-def test_leader_epochs_are_told_again_and_the_old_file_is_kept(tmp_path: Path) -> None:
+def test_leader_epochs_are_rebuilt_and_the_old_file_is_kept(tmp_path: Path) -> None:
     path = golden("leader-epochs").unpack(tmp_path) / "topic-0"
     file = path / "leader-epoch-checkpoint"
     expected = file.read_text()
     file.write_bytes(b"\xff nonsense")
-    assert repair(path).tell_epochs
+    assert repair(path).rebuild_epochs
     assert file.read_text() == expected
     assert (path / "leader-epoch-checkpoint.broken").read_bytes() == b"\xff nonsense"
 
@@ -148,7 +148,7 @@ def test_a_damaged_batch_ends_the_log_if_asked_to_and_nothing_is_lost(partition:
     "name",
     ["crashed-torn-tail", "crashed-zero-tail", "crashed-without-indexes", "crashed-preallocated", "offset-overflow"],
 )
-def test_the_rehearsal_tells_what_is_then_done(name: str, tmp_path: Path) -> None:
+def test_the_dry_run_reports_the_changes_of_the_real_run(name: str, tmp_path: Path) -> None:
     path = golden(name).unpack(tmp_path) / "topic-0"
     before = contents(path)
     plan = plan_of(path)
@@ -164,7 +164,7 @@ def test_the_rehearsal_tells_what_is_then_done(name: str, tmp_path: Path) -> Non
     assert removed == before.keys() - after.keys()
 
 
-def test_what_cannot_be_mended_is_left_and_said(partition: Path) -> None:
+def test_damage_that_cannot_be_repaired_is_left_and_reported(partition: Path) -> None:
     (partition / "partition.metadata").write_bytes(b"\xff")
     plan = plan_of(partition)
     assert plan.is_empty

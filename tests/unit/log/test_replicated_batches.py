@@ -152,7 +152,7 @@ def _below(data: bytearray) -> None:
 @pytest.mark.parametrize(
     ("spoil", "error"), [(_damaged, CorruptBatch), (_of_no_epoch, CorruptBatch), (_below, KafkaError)]
 )
-def test_what_is_wrong_is_refused_with_nothing_written(
+def test_invalid_batches_are_refused_and_nothing_is_written(
     kernels: Any, spoil: Callable[[bytearray], None], error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicated_batches, "take_replicated", kernels.take_replicated)
@@ -181,7 +181,7 @@ def test_a_batch_whose_offsets_do_not_fit_into_64_bits_is_refused(
     monkeypatch.setattr(replicated_batches, "take_replicated", kernels.take_replicated)
     data = bytearray(batch(b"one", b"two"))
     RecordBatch(memoryview(data)).set_offset_and_epoch(2**63 - 2, LEADER_EPOCH)
-    with pytest.raises(CorruptBatch, match="ends past the last possible offset"):
+    with pytest.raises(CorruptBatch, match="ends after the last possible offset"):
         follow(data, end=0, epoch=LEADER_EPOCH)
 
 
@@ -222,10 +222,10 @@ def test_a_follower_stops_before_a_later_epoch() -> None:
 
 
 def test_a_follower_refuses_offsets_it_already_has() -> None:
-    with pytest.raises(KafkaError, match="batch at offset 99 of topic-0 lies below the next offset 100") as caught:
+    with pytest.raises(KafkaError, match="batch at offset 99 of topic-0 is below the next offset 100") as caught:
         follow(replicated(99, b"a"))
     assert caught.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
-    with pytest.raises(KafkaError, match="lies below the next offset 102"):
+    with pytest.raises(KafkaError, match="is below the next offset 102"):
         follow(replicated(100, b"a", b"b") + replicated(101, b"c"))
 
 

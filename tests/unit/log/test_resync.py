@@ -29,7 +29,7 @@ def test_the_next_right_batch_is_found_at_any_byte(tmp_path: Path) -> None:
         assert next_position(file, starts[3], file.size(), 5, None) is None
 
 
-def test_a_batch_that_cannot_come_next_is_none(tmp_path: Path) -> None:
+def test_a_batch_that_cannot_come_next_is_not_found(tmp_path: Path) -> None:
     old, torn = bytes(batch(b"a", base_offset=3)), bytes(batch(b"b", base_offset=9))[:-1]
     write(tmp_path / "log", b"x", old, torn)
     file = DiskFiles().open(str(tmp_path / "log"))

@@ -15,7 +15,7 @@ AGE_MS = 60_000
 
 
 def three_segments() -> SegmentList:
-    """Of ten, ten and five batches, an hour, ten minutes and no time old."""
+    """Return segments of ten, ten and five batches, with ages of an hour, ten minutes and zero."""
     files = new_files()
     segments = SegmentList()
     for base, count, age_ms in ((0, 10, 3_600_000), (10, 10, 600_000), (20, 5, 0)):

@@ -16,82 +16,81 @@ SIZE = placed(0, b"a").size
 HOUR_MS = 3_600_000
 
 
-def segment_of(settings: dict[str, str], *timestamps: int, jitter_ms: int = 0) -> tuple[Segment, TopicConfig]:
+def segment_of(settings: dict[str, str], *timestamps: int, jitter_ms: int = 0) -> Segment:
     config = parse_topic_config(settings)
     segment = Segment.create(new_files(), FOLDER, 0, config, now_ms=NOW_MS, jitter_ms=jitter_ms)
     for offset, timestamp in enumerate(timestamps):
         put(segment, placed(offset, b"a", timestamp=timestamp))
-    return segment, config
+    return segment
 
 
 def reason(
     segment: Segment,
-    config: TopicConfig,
     *,
     size: int = SIZE,
     timestamp: int = NOW_MS,
     last_offset: int = 10,
     now_ms: int = NOW_MS,
 ) -> RollReason | None:
-    return room_in(segment, config, now_ms).roll_reason(size, timestamp, last_offset)
+    return room_in(segment, now_ms).roll_reason(segment.size + size, timestamp, last_offset)
 
 
 def test_l3_a_segment_rolls_when_its_size_would_pass_segment_bytes() -> None:
-    segment, config = segment_of({"internal.segment.bytes": str(3 * SIZE)}, NOW_MS, NOW_MS)
-    assert reason(segment, config) is None
-    assert reason(segment, config, size=SIZE + 1) is RollReason.SIZE
+    segment = segment_of({"internal.segment.bytes": str(3 * SIZE)}, NOW_MS, NOW_MS)
+    assert reason(segment) is None
+    assert reason(segment, size=SIZE + 1) is RollReason.SIZE
 
 
 def test_l3_an_empty_segment_takes_a_batch_that_just_fits() -> None:
-    segment, config = segment_of({"internal.segment.bytes": str(SIZE)})
-    assert reason(segment, config) is None
+    segment = segment_of({"internal.segment.bytes": str(SIZE)})
+    assert reason(segment) is None
 
 
 def test_l3_a_segment_rolls_when_its_records_are_older_than_segment_ms() -> None:
-    segment, config = segment_of({"segment.ms": str(HOUR_MS)}, NOW_MS, NOW_MS + 5)
-    assert reason(segment, config, timestamp=NOW_MS + HOUR_MS, now_ms=0) is None
-    assert reason(segment, config, timestamp=NOW_MS + HOUR_MS + 1, now_ms=0) is RollReason.AGE
+    segment = segment_of({"segment.ms": str(HOUR_MS)}, NOW_MS, NOW_MS + 5)
+    assert reason(segment, timestamp=NOW_MS + HOUR_MS, now_ms=0) is None
+    assert reason(segment, timestamp=NOW_MS + HOUR_MS + 1, now_ms=0) is RollReason.AGE
 
 
 def test_l3_without_timestamps_the_age_goes_by_the_clock() -> None:
-    segment, config = segment_of({"segment.ms": str(HOUR_MS)}, -1)
-    assert reason(segment, config, timestamp=-1, now_ms=NOW_MS + HOUR_MS) is None
-    assert reason(segment, config, timestamp=-1, now_ms=NOW_MS + HOUR_MS + 1) is RollReason.AGE
+    segment = segment_of({"segment.ms": str(HOUR_MS)}, -1)
+    assert reason(segment, timestamp=-1, now_ms=NOW_MS + HOUR_MS) is None
+    assert reason(segment, timestamp=-1, now_ms=NOW_MS + HOUR_MS + 1) is RollReason.AGE
 
 
 def test_l3_an_empty_segment_never_rolls_by_age() -> None:
-    segment, config = segment_of({"segment.ms": "1"})
-    assert reason(segment, config, timestamp=NOW_MS + 10**9, now_ms=NOW_MS + 10**9) is None
+    segment = segment_of({"segment.ms": "1"})
+    assert reason(segment, timestamp=NOW_MS + 10**9, now_ms=NOW_MS + 10**9) is None
 
 
 def test_l3_jitter_makes_segments_of_the_same_age_roll_at_different_times() -> None:
-    punctual, config = segment_of({"segment.ms": str(HOUR_MS)}, NOW_MS)
-    early, _ = segment_of({"segment.ms": str(HOUR_MS)}, NOW_MS, jitter_ms=1000)
+    punctual = segment_of({"segment.ms": str(HOUR_MS)}, NOW_MS)
+    early = segment_of({"segment.ms": str(HOUR_MS)}, NOW_MS, jitter_ms=1000)
     at = NOW_MS + HOUR_MS - 500
-    assert reason(punctual, config, timestamp=at) is None
-    assert reason(early, config, timestamp=at) is RollReason.AGE
+    assert reason(punctual, timestamp=at) is None
+    assert reason(early, timestamp=at) is RollReason.AGE
 
 
 def test_l3_a_compacted_topic_rolls_in_time_for_its_max_compaction_lag() -> None:
     settings = {"segment.ms": str(HOUR_MS), "max.compaction.lag.ms": "60000"}
-    kept, config = segment_of(settings, NOW_MS)
-    assert reason(kept, config, timestamp=NOW_MS + 60_001) is None
-    compacted, config = segment_of({**settings, "cleanup.policy": "compact"}, NOW_MS)
-    assert reason(compacted, config, timestamp=NOW_MS + 60_001) is RollReason.AGE
+    kept = segment_of(settings, NOW_MS)
+    assert reason(kept, timestamp=NOW_MS + 60_001) is None
+    compacted = segment_of({**settings, "cleanup.policy": "compact"}, NOW_MS)
+    assert reason(compacted, timestamp=NOW_MS + 60_001) is RollReason.AGE
 
 
 def test_l3_a_segment_rolls_when_an_index_is_full() -> None:
     settings = {"segment.index.bytes": "36", "index.interval.bytes": "0"}
-    segment, config = segment_of(settings, NOW_MS, NOW_MS + 1)
-    assert reason(segment, config) is None
-    segment, config = segment_of(settings, NOW_MS, NOW_MS + 1, NOW_MS + 2)
-    assert reason(segment, config) is RollReason.FULL_INDEX
+    segment = segment_of(settings, NOW_MS, NOW_MS + 1)
+    assert reason(segment) is None
+    segment = segment_of(settings, NOW_MS, NOW_MS + 1, NOW_MS + 2)
+    assert reason(segment) is RollReason.FULL_INDEX
 
 
 def test_l3_a_segment_rolls_when_the_relative_offset_would_overflow() -> None:
-    segment, config = segment_of({}, NOW_MS)
-    assert reason(segment, config, last_offset=2**31 - 1) is None
-    assert reason(segment, config, last_offset=2**31) is RollReason.OFFSET_OVERFLOW
+    segment = segment_of({}, NOW_MS)
+    assert reason(segment, last_offset=2**31 - 1) is None
+    assert reason(segment, last_offset=2**31) is RollReason.OFFSET_OVERFLOW
 
 
 def test_a_reason_is_a_word_for_the_log_line() -> None:
@@ -112,15 +111,16 @@ def test_an_append_larger_than_a_segment_is_refused() -> None:
 
 
 def test_the_age_is_counted_by_the_records_own_time_where_they_have_one() -> None:
-    segment, config = segment_of({"segment.ms": "40"}, 50, 10)
-    assert room_in(segment, config, NOW_MS + 99).timestamp_max == 90
-    untimed, config = segment_of({"segment.ms": "7"}, -1)
-    assert room_in(untimed, config, NOW_MS + 7).roll_reason(1, 90, 1) is None
-    assert room_in(untimed, config, NOW_MS + 8).roll_reason(1, 90, 1) is RollReason.AGE
+    segment = segment_of({"segment.ms": "40"}, 50, 10)
+    assert room_in(segment, NOW_MS + 99).timestamp_max == 90
+    untimed = segment_of({"segment.ms": "7"}, -1)
+    assert room_in(untimed, NOW_MS + 7).roll_reason(SIZE + 1, 90, 1) is None
+    assert room_in(untimed, NOW_MS + 8).roll_reason(SIZE + 1, 90, 1) is RollReason.AGE
 
 
-def test_an_empty_segment_takes_one_batch_from_which_its_age_is_counted() -> None:
-    segment, config = segment_of({})
-    assert room_in(segment, config, NOW_MS).batches == 1
-    segment, config = segment_of({}, NOW_MS)
-    assert room_in(segment, config, NOW_MS).batches > 1
+@pytest.mark.parametrize("timestamps", [(), (-1,)], ids=["empty", "without timestamps"])
+def test_a_segment_without_a_timestamp_takes_one_batch_before_its_age_is_looked_at_again(
+    timestamps: tuple[int, ...],
+) -> None:
+    assert room_in(segment_of({}, *timestamps), NOW_MS).batches == 1
+    assert room_in(segment_of({}, NOW_MS), NOW_MS).batches > 1

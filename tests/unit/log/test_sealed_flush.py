@@ -86,7 +86,7 @@ def test_a_truncation_meanwhile_makes_a_flush_void() -> None:
     assert bench.log.recovery_point <= 1
 
 
-def test_a_log_that_was_deleted_meanwhile_is_no_failure() -> None:
+def test_a_flush_of_a_deleted_log_does_not_fail() -> None:
     bench = Bench(MemoryFiles())
     bench.append(b"one", b"two", b"three", b"four")
     bench.directory.delete(ORDERS, NOW_MS)
@@ -95,7 +95,7 @@ def test_a_log_that_was_deleted_meanwhile_is_no_failure() -> None:
     assert bench.errors == []
 
 
-def test_a_sync_that_fails_is_told_to_who_looks_after_the_disk() -> None:
+def test_a_failed_sync_is_reported_as_a_disk_failure() -> None:
     files = FaultyFiles(MemoryFiles())
     bench = Bench(files)
     bench.append(b"one", b"two", b"three", b"four")
@@ -117,7 +117,7 @@ def test_a_clean_stop_with_flushes_still_waiting_is_durable_all_the_same() -> No
     assert again.log.log_end_offset == 10
 
 
-def test_what_nobody_waits_for_is_synced_elsewhere_in_the_active_segment_too() -> None:
+def test_a_sync_of_the_active_segment_that_nobody_waits_for_runs_on_another_thread() -> None:
     files = RecordingFiles()
     directory = LogDirectory(files, "/data", new_id=lambda: "0" * 32)
     work: list[Any] = []

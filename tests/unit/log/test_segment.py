@@ -135,7 +135,7 @@ def test_l5_a_read_stops_at_the_upper_bounds_position() -> None:
     assert result[1] == FileSlice(segment.log, SIZE, 3 * SIZE)
 
 
-def test_a_limit_cuts_a_batch_and_says_so_unless_one_is_to_be_whole() -> None:
+def test_a_limit_may_cut_a_batch_unless_one_whole_batch_is_required() -> None:
     segment = filled(new_files())
     cut = segment.read(101, 10, segment.size, at_least_one=False)
     assert cut == (LogPosition(101, 100, SIZE), FileSlice(segment.log, SIZE, 10), True)
@@ -188,7 +188,7 @@ def test_a_segment_cut_to_nothing_is_as_young_as_a_new_one() -> None:
     assert segment.created_ms == NOW_MS + 5000
 
 
-def test_compaction_waits_for_ever_where_no_time_is_known() -> None:
+def test_compaction_lag_is_unlimited_for_a_segment_without_timestamps() -> None:
     segment = new_segment(new_files())
     assert segment.compaction_timestamp_ms() == LONG_MAX
     put(segment, placed(0, b"a", timestamp=50))
@@ -234,7 +234,7 @@ def test_a_closed_segment_is_read_again_by_name_alone() -> None:
     assert found.position == 8 * SIZE
 
 
-def test_appending_goes_on_after_a_reopen() -> None:
+def test_appending_continues_after_a_reopen() -> None:
     files = new_files()
     filled(files, 4).close()
     segment = reopened(files, 100, SPARSE)
@@ -244,7 +244,7 @@ def test_appending_goes_on_after_a_reopen() -> None:
 
 
 def scan(segment: Segment, batches: int | None = None) -> SegmentScan:
-    """What the first batches of a segment come to."""
+    """Scan the first batches of a segment."""
     found = SegmentScan(segment.base_offset, LONG_MAX, segment.config.index_interval_bytes, LONG_MAX)
     for header in list(segment.headers())[:batches]:
         found.take(header.position, header.size, header.last_offset, header.max_timestamp)

@@ -37,7 +37,7 @@ def whole(log: PartitionLog, start: int, max_bytes: int) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_gives_what_a_read_gives(seed: int) -> None:
+def test_a_small_read_returns_the_same_as_a_read(seed: int) -> None:
     log = many_sizes(seed)
     taken = 0
     for start in range(log.high_watermark):
@@ -48,14 +48,14 @@ def test_it_gives_what_a_read_gives(seed: int) -> None:
     assert taken > log.high_watermark
 
 
-def test_what_is_large_is_left_alone() -> None:
+def test_large_ranges_are_left_to_the_general_path() -> None:
     log = many_sizes(0)
     assert len(whole(log, 0, 10**6)) > SMALL_READ_BYTES
     assert small(log, 0, 10**6) is None
 
 
 @pytest.mark.parametrize("place", [8, 16, 23])
-def test_damage_is_left_to_who_can_tell_it(place: int) -> None:
+def test_damage_is_left_to_the_general_path(place: int) -> None:
     """A length, a format and an offset that cannot be."""
     log = open_small()
     append(log, b"one")
@@ -70,7 +70,7 @@ def test_damage_is_left_to_who_can_tell_it(place: int) -> None:
     assert small(log, 0, 10**6) is None
 
 
-def test_an_index_that_is_wrong_is_left_to_who_can_tell_it() -> None:
+def test_a_wrong_index_is_left_to_the_general_path() -> None:
     log = many_sizes(1)
     index = log.segments.first.offset_index
     entry = index.entry(1)

@@ -52,7 +52,7 @@ def test_the_largest_time_is_found_where_the_time_index_is_behind(tmp_path: Path
     assert survey_of(path).largest_timestamp == before
 
 
-def test_the_first_time_is_no_delete_horizon(tmp_path: Path) -> None:
+def test_a_delete_horizon_is_not_taken_as_the_first_time(tmp_path: Path) -> None:
     facts = survey_of(golden("compacted").unpack(tmp_path) / "topic-0")
     assert facts.first_timestamp <= facts.largest_timestamp
 
@@ -66,8 +66,8 @@ def test_leftovers_are_notes_one_for_a_kind(tmp_path: Path) -> None:
     assert sorted(finding.message for finding in notes) == [
         "2 files, 00000000000000000000.index.deleted and so on: waiting to be removed",
         "an index without its log file",
-        "no file that a log has",
-        "what a recovery or repair cut off",
+        "bytes that a recovery or repair cut off",
+        "not a file of a log",
     ]
 
 

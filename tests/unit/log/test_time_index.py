@@ -43,7 +43,7 @@ def test_a_lookup_with_probes_finds_the_same() -> None:
         assert 1 <= len(probes) <= 7
 
 
-def test_an_entry_that_says_nothing_new_is_left_out() -> None:
+def test_an_entry_without_a_larger_timestamp_is_left_out() -> None:
     index = time_index(*THREE)
     index.append(500, 1030)
     index.append(499, 1031)

@@ -41,7 +41,7 @@ def told(result: PartitionResult) -> list[str]:
 
 
 @pytest.mark.parametrize("name", golden_names("partition"))
-def test_what_kafka_wrote_is_right(name: str, tmp_path: Path) -> None:
+def test_directories_of_kafka_have_no_findings(name: str, tmp_path: Path) -> None:
     path = golden(name).unpack(tmp_path)
     before = contents(tmp_path)
     result = verify(path, is_clean=golden(name).manifest["ended"] == "clean")
@@ -53,14 +53,14 @@ def test_what_kafka_wrote_is_right(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", golden_names("partition"))
-def test_what_kafka_recovered_is_right(name: str, tmp_path: Path) -> None:
+def test_directories_recovered_by_kafka_have_no_findings(name: str, tmp_path: Path) -> None:
     if golden(name).manifest["ended"] != "crashed":
         pytest.skip("not crashed")
     assert told(verify(golden(name).unpack(tmp_path, "recovered"))) == []
 
 
 @pytest.mark.parametrize("name", golden_names("data_dir"))
-def test_a_brokers_directory_is_right(name: str, tmp_path: Path) -> None:
+def test_the_directory_of_a_broker_has_no_findings(name: str, tmp_path: Path) -> None:
     directory = look_at(FILES, str(golden(name).unpack(tmp_path)))
     results = [verify_partition(FILES, folder, deep=True) for folder in directory.folders]
     assert [line for result in results for line in told(result)] == []
@@ -68,7 +68,7 @@ def test_a_brokers_directory_is_right(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_what_we_wrote_is_right_and_all_of_it_is_read(clean: bool, tmp_path: Path) -> None:
+def test_our_own_log_has_no_findings_and_is_read_completely(clean: bool, tmp_path: Path) -> None:
     directory = look_at(FILES, str(write_directory(tmp_path / "data", clean=clean)))
     assert {folder.partition.topic for folder in directory.folders} == set(KINDS)
     for folder in directory.folders:
@@ -150,7 +150,7 @@ def test_a_segment_that_starts_before_the_last_one_ends_is_found(partition: Part
     assert any(f"the segment before ends at {bases[1]}" in line for line in told(verify(partition.path)))
 
 
-def test_a_torn_tail_is_no_damage(partition: Partition) -> None:
+def test_a_torn_tail_is_not_reported_as_damage(partition: Partition) -> None:
     last = max(partition.path.glob("*.log"))
     size = last.stat().st_size
     with open(last, "ab") as log:
@@ -162,7 +162,7 @@ def test_a_torn_tail_is_no_damage(partition: Partition) -> None:
 
 
 def test_records_are_looked_at_only_when_asked(partition: Partition) -> None:
-    """A largest timestamp that is no record's, under a checksum that holds."""
+    """A largest timestamp that no record has, under a checksum that holds."""
     data = bytearray(batch(b"a", b"b", timestamp=[1_700_000_000_000, 1_700_000_000_001], base_offset=0))
     struct.pack_into(">q", data, 35, 1_800_000_000_000)
     struct.pack_into(">I", data, 17, crc32c(data[21:]))
@@ -179,17 +179,17 @@ INDEX_DAMAGE: list[tuple[str, Callable[[Partition], None], str]] = [
     ("index", lambda p: p.first("index").unlink(), "is missing"),
     ("index", lambda p: p.change(p.first("index"), 0, b"\x00\x00\x00\x01"), "but the batch there ends with offset"),
     ("index", lambda p: p.change(p.first("index"), 4, struct.pack(">i", p.starts[2] + 1)), "middle of a batch"),
-    ("index", lambda p: p.first("index").write_bytes(b"\x7f\xff\xff\xff\x7f\xff\xff\xff"), "past the end"),
-    ("index", lambda p: p.first("index").write_bytes(b"\x01" * 16), "does not grow"),
-    ("index", lambda p: p.first("index").write_bytes(b"\x01" * 13), "no multiple"),
+    ("index", lambda p: p.first("index").write_bytes(b"\x7f\xff\xff\xff\x7f\xff\xff\xff"), "beyond the end"),
+    ("index", lambda p: p.first("index").write_bytes(b"\x01" * 16), "is not above"),
+    ("index", lambda p: p.first("index").write_bytes(b"\x01" * 13), "not a multiple"),
     ("timeindex", lambda p: p.first("timeindex").unlink(), "is missing"),
-    ("timeindex", lambda p: p.first("timeindex").write_bytes(b""), "lookups by time pass it over"),
-    ("timeindex", lambda p: p.change(p.first("timeindex"), 0, bytes(8)), "but they go up to"),
-    ("timeindex", lambda p: p.first("timeindex").write_bytes(b"\x01" * 7), "no multiple"),
+    ("timeindex", lambda p: p.first("timeindex").write_bytes(b""), "lookups by time skip the segment"),
+    ("timeindex", lambda p: p.change(p.first("timeindex"), 0, bytes(8)), "but the largest is"),
+    ("timeindex", lambda p: p.first("timeindex").write_bytes(b"\x01" * 7), "not a multiple"),
     (
         "timeindex",
         lambda p: p.change(p.first("timeindex"), 8, b"\x7f\xff\xff\xff"),
-        "does not grow|past the log's last",
+        "is not above|but the log's last",
     ),
     ("txnindex", lambda p: p.first("txnindex").unlink(), "lacks the aborted transaction"),
     ("txnindex", lambda p: p.change(p.first("txnindex"), 2, struct.pack(">q", 77)), "has producer 77"),
@@ -221,7 +221,7 @@ def test_every_changed_field_of_a_snapshot_is_found(partition: Partition) -> Non
     file.write_bytes(encode_snapshot(entries[:-1]))
     assert any("open since offset" in line for line in told(verify(partition.path)))
     file.write_bytes(encode_snapshot([*entries, entries[0]._replace(producer_id=4711)]))
-    assert any("producer 4711, who wrote nothing" in line for line in told(verify(partition.path)))
+    assert any("producer 4711, which has no records" in line for line in told(verify(partition.path)))
     file.write_bytes(original[:-1] + b"\xff")
     assert any("checksum" in line for line in told(verify(partition.path)))
 
@@ -236,7 +236,7 @@ def test_wrong_leader_epochs_are_found(tmp_path: Path) -> None:
     assert result.are_epochs_wrong
     assert ["has epoch 0 for offset 12" in line for line in told(result)] == [True]
     file.write_text("0\n1\n0 100000\n")
-    assert any("past the log's end" in line for line in told(verify(path)))
+    assert any("after the log end" in line for line in told(verify(path)))
     file.write_text("nonsense")
     assert any("unknown version" in line for line in told(verify(path)))
     file.unlink()
@@ -285,7 +285,7 @@ class GrowingFiles(DiskFiles):
         return file
 
 
-def test_a_batch_that_is_being_written_is_no_torn_tail(partition: Partition) -> None:
+def test_a_batch_that_is_being_written_is_not_a_torn_tail(partition: Partition) -> None:
     last = max(partition.path.glob("*.log"))
     end = verify(partition.path).end_offset
     data = bytes(batch(b"late", base_offset=end, timestamp=1_600_000_000_000, leader_epoch=0))

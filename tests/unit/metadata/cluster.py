@@ -78,7 +78,7 @@ class Cluster:
         return self.image.topics[topic].partitions[number]
 
     def add_topic(self, name: str, *replicas: list[int], isr: list[int] | None = None, **configs: str) -> None:
-        """A topic with the partitions' replicas, all of them in sync unless told otherwise."""
+        """Add a topic with the partitions' replicas, which are all in sync unless `isr` is given."""
         topic_id = self._new_id()
         self.apply([m.TopicRecord(name=name, topic_id=topic_id)])
         self.apply(

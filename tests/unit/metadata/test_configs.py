@@ -22,12 +22,14 @@ from tests.unit.metadata.cluster import Cluster
 
 
 @pytest.mark.kafka
-def test_the_facts_extracted_again_are_the_same(kafka: KafkaInstallation, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_extraction_of_kafkas_configs_gives_the_stored_file(
+    kafka: KafkaInstallation, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert extract(["--check"]) == 0
     assert "no change" in capsys.readouterr().out
 
 
-def test_every_default_is_a_value_that_is_allowed() -> None:
+def test_every_default_is_a_valid_value() -> None:
     checked = 0
     for section in ("topic", "broker", "group", "client_metrics", "client_quota", "ip_quota"):
         for key in definition(section).values():  # type: ignore[arg-type]
@@ -37,14 +39,14 @@ def test_every_default_is_a_value_that_is_allowed() -> None:
     assert checked > 300
 
 
-def test_topic_config_and_the_facts_agree() -> None:
+def test_topic_config_agrees_with_kafkas_definitions() -> None:
     """The typed view has every key that Kafka's topics have, with the same default."""
     keys = {name: key.default for name, key in definition("topic").items() if not key.internal}
     for name, default in keys.items():
         assert parse_topic_config({name: default or ""}) == TopicConfig(), name
 
 
-def test_topic_keys_have_broker_keys_behind_them() -> None:
+def test_topic_configs_have_the_same_broker_synonyms_as_in_kafka() -> None:
     for name, synonyms in topic_synonyms().items():
         assert name in definition("topic")
         for synonym, factor in synonyms:
@@ -89,12 +91,12 @@ def test_values_are_read_as_java_reads_them(name: str, text: str, value: object)
         ("leader.replication.throttled.replicas", "0"),
     ],
 )
-def test_values_that_are_refused_name_their_key(name: str, text: str) -> None:
+def test_errors_of_invalid_values_name_the_config(name: str, text: str) -> None:
     with pytest.raises(InvalidConfig, match=name.replace(".", r"\.")):
         definition("topic")[name].parse(text)
 
 
-def test_a_secret_is_not_told_in_an_error() -> None:
+def test_a_secret_is_not_shown_in_an_error() -> None:
     key = definition("broker")["ssl.keystore.password"]
     assert key.is_sensitive
     assert "geheim" not in str(key._refuse("geheim", "no"))
@@ -109,17 +111,17 @@ def test_kinds_of_resources_without_configs() -> None:
 @pytest.mark.parametrize(
     ("text", "parts"), [("a,b", ["a", "b"]), ("a,,", ["a"]), (",a", ["", "a"]), ("", [""]), (",", [])]
 )
-def test_splitting_as_java_does(text: str, parts: list[str]) -> None:
+def test_lists_are_split_as_java_does(text: str, parts: list[str]) -> None:
     assert java_split(text) == parts
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 249, "__consumer_offsets", "..."])
-def test_good_names(name: str) -> None:
+def test_valid_topic_names_are_accepted(name: str) -> None:
     assert name_problem(name) is None
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "\u00e4", "x" * 250, "a\n"])
-def test_bad_names(name: str) -> None:
+def test_invalid_topic_names_are_refused(name: str) -> None:
     assert name_problem(name) is not None
 
 
@@ -147,7 +149,7 @@ def test_a_topics_own_setting_wins_then_the_broker_then_the_cluster_then_the_fil
     assert Cluster().configs.topic_entry(cluster.image, {}, "segment.ms").source == ConfigSource.DEFAULT_CONFIG
 
 
-def test_negative_hours_mean_for_ever() -> None:
+def test_negative_retention_hours_mean_unlimited() -> None:
     cluster = Cluster(static={"log.retention.hours": "-1"})
     assert cluster.configs.topic_entry(cluster.image, {}, "retention.ms").value == "-1"
 
@@ -164,7 +166,7 @@ def change(cluster: Cluster, kind: int, name: str, key: str, operation: int, val
     return code
 
 
-def test_only_what_differs_is_written_except_for_brokers() -> None:
+def test_only_changed_configs_are_written_except_for_brokers() -> None:
     cluster = Cluster()
     cluster.add_topic("t", [1], retention_ms="5")
     request = m.IncrementalAlterConfigsRequest
@@ -191,7 +193,7 @@ def test_changing_min_insync_replicas_clears_the_elr() -> None:
     assert change(without, 4, "1", "min.insync.replicas", 0, "2") == 0, "without ELR brokers may differ"
 
 
-def test_the_broker_and_the_authorizer_have_a_say() -> None:
+def test_the_broker_and_the_authorizer_can_refuse_a_config() -> None:
     cluster = Cluster()
     asked: list[tuple[dict[str, str], bool]] = []
     options: Any = {"check_broker": lambda settings, one: asked.append((dict(settings), one))}
@@ -202,7 +204,7 @@ def test_the_broker_and_the_authorizer_have_a_say() -> None:
     assert change(cluster, 4, "", "log.retention.ms", 0, "7", may_alter=lambda _: refused) == refused.code
 
 
-def test_settings_that_are_not_named_go_with_alter_configs() -> None:
+def test_alter_configs_removes_configs_that_it_does_not_list() -> None:
     cluster = Cluster()
     cluster.add_topic("t", [1], retention_ms="5", segment_ms="6")
     request = m.AlterConfigsRequest
@@ -212,7 +214,7 @@ def test_settings_that_are_not_named_go_with_alter_configs() -> None:
     assert cluster.image.topic_config("t") == {"segment.ms": "7"}
 
 
-def test_metadata_versions_that_changed_records_cannot_be_gone_back_past() -> None:
+def test_a_downgrade_past_a_metadata_version_that_changed_records_is_refused() -> None:
     assert loses_metadata(30, 29)
     assert not loses_metadata(29, 23)
     assert loses_metadata(29, 22)

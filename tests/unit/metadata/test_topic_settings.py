@@ -64,12 +64,12 @@ def value(config: TopicConfig, key: str) -> object:
     return getattr(config, key.replace(".", "_"))
 
 
-def test_the_keys_are_kafkas() -> None:
+def test_the_config_keys_equal_kafkas() -> None:
     keys = {field.name.replace("_", ".") for field in fields(TopicConfig) if field.init}
     assert keys == {key for key, *_ in NUMBERS} | set(OTHERS)
 
 
-def test_the_defaults_are_kafkas() -> None:
+def test_the_defaults_equal_kafkas() -> None:
     for config in (TopicConfig(), parse_topic_config({})):
         assert {key: value(config, key) for key, *_ in NUMBERS} == {key: default for key, default, *_ in NUMBERS}
         assert {key: value(config, key) for key in OTHERS} == OTHERS
@@ -86,8 +86,10 @@ def test_numbers_are_taken_within_their_bounds(key: str, low: int, high: int) ->
 
 
 @pytest.mark.parametrize("text", ["", "x", "5.0", "1_000", "٣", "0x10", "5 5", "1" * 5_000])
-def test_what_is_no_whole_number_is_refused_in_one_sentence(text: str) -> None:
-    with pytest.raises(InvalidConfig, match=f"Invalid value {text} for configuration retention.ms: it is no number"):
+def test_a_value_that_is_not_a_whole_number_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(
+        InvalidConfig, match=f"Invalid value {text} for configuration retention.ms: it must be a number"
+    ):
         parse_topic_config({"retention.ms": text})
 
 
@@ -122,18 +124,18 @@ def test_other_values_are_read(key: str, text: str, expected: object) -> None:
     ("key", "text", "complaint"),
     [
         ("cleanup.policy", "Delete", "it must be one of compact, delete"),
-        ("cleanup.policy", ",", "there is nothing between two commas"),
+        ("cleanup.policy", ",", "it must not have an empty element between two commas"),
         ("compression.type", "none", "it must be one of uncompressed, zstd, lz4, snappy, gzip, producer"),
         ("compression.gzip.level", "0", "it must be -1 or from 1 to 9"),
         ("message.timestamp.type", "createtime", "it must be one of CreateTime, LogAppendTime"),
-        ("min.cleanable.dirty.ratio", "1.5", "it must be no more than 1"),
+        ("min.cleanable.dirty.ratio", "1.5", "it must be at most 1"),
         ("min.cleanable.dirty.ratio", "NaN", "it must be at least 0"),
-        ("min.cleanable.dirty.ratio", "half", "it is no number of type DOUBLE"),
+        ("min.cleanable.dirty.ratio", "half", "it must be a number of type DOUBLE"),
         ("preallocate", "yes", "it must be true or false"),
         ("leader.replication.throttled.replicas", "x", "it must be * or a list of partition:broker"),
     ],
 )
-def test_bad_values_are_refused_in_one_sentence(key: str, text: str, complaint: str) -> None:
+def test_invalid_values_are_refused_in_one_sentence(key: str, text: str, complaint: str) -> None:
     with pytest.raises(InvalidConfig) as caught:
         parse_topic_config({key: text})
     assert str(caught.value).startswith("Invalid value ")
@@ -145,25 +147,25 @@ def test_an_unknown_key_is_named() -> None:
         parse_topic_config({"retention.mss": "5"})
 
 
-def test_compaction_lags_must_leave_room_for_each_other() -> None:
+def test_a_minimum_compaction_lag_above_the_maximum_is_refused() -> None:
     parse_topic_config({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "10"})
     with pytest.raises(InvalidConfig, match="exceeds"):
         parse_topic_config({"min.compaction.lag.ms": "11", "max.compaction.lag.ms": "10"})
 
 
-def test_a_setting_in_the_metadata_that_is_not_allowed_costs_itself_only() -> None:
+def test_an_invalid_config_in_the_metadata_is_ignored_and_the_others_are_used() -> None:
     config, problems = readable_topic_config({"retention.ms": "soon", "segment.ms": "5", "no.such.key": "1"})
     assert config == TopicConfig(segment_ms=5)
     assert len(problems) == 2
 
 
-def test_lags_in_the_metadata_that_exclude_each_other_are_read() -> None:
+def test_contradicting_compaction_lags_in_the_metadata_are_accepted() -> None:
     settings = {"min.compaction.lag.ms": "11", "max.compaction.lag.ms": "10"}
     config, problems = readable_topic_config(settings)
     assert (config.min_compaction_lag_ms, config.max_compaction_lag_ms, problems) == (11, 10, [])
 
 
-def test_what_follows_from_the_keys() -> None:
+def test_derived_values_follow_from_the_configs() -> None:
     plain = TopicConfig()
     assert (plain.is_compacted, plain.is_deleted_by_retention) == (False, True)
     assert (plain.roll_bytes, plain.roll_ms) == (1_073_741_824, 604_800_000)

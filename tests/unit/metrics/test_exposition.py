@@ -1,4 +1,4 @@
-"""The text, read back by Prometheus' own parsers."""
+"""The exposition text, parsed by Prometheus' own parsers."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def families() -> list[Family]:
             "waits_seconds", Kind.HISTOGRAM, "Times.", list(histogram_samples(histogram, {"api": "Fetch"}, zeros=2))
         ),
         Family("old_ms", Kind.SUMMARY, "Quantiles.", list(summary_samples([(0.5, 1.25)], {}, count=4, total=9.0))),
-        Family("build", Kind.INFO, "What it is.", [Sample({"version": "1"}, 1)]),
+        Family("build", Kind.INFO, "Build information.", [Sample({"version": "1"}, 1)]),
         Family("none", Kind.GAUGE, "No samples at all.", []),
     ]
 
 
 @pytest.mark.parametrize("kind", PARSERS)
-def test_prometheus_reads_what_was_meant(kind: str) -> None:
+def test_prometheus_own_parser_reads_the_same_samples(kind: str) -> None:
     text = "".join(pieces(families(), kind))
     read = {
         (sample.name, *sorted(sample.labels.items())): sample.value
@@ -59,12 +59,12 @@ def test_prometheus_reads_what_was_meant(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", PARSERS)
-def test_kinds_are_declared(kind: str) -> None:
+def test_the_text_declares_the_kind_of_every_family(kind: str) -> None:
     types = {family.name: family.type for family in PARSERS[kind]("".join(pieces(families(), kind)))}
     assert (types["requests"], types["waits_seconds"], types["old_ms"]) == ("counter", "histogram", "summary")
 
 
-def test_a_large_family_comes_in_pieces_and_is_never_there_as_a_whole() -> None:
+def test_a_large_family_is_written_in_pieces() -> None:
     made = 0
 
     def samples() -> Iterable[Sample]:
@@ -79,7 +79,7 @@ def test_a_large_family_comes_in_pieces_and_is_never_there_as_a_whole() -> None:
     assert rest + 250 == 10_002
 
 
-def test_openmetrics_is_for_those_who_ask_for_it() -> None:
+def test_openmetrics_is_used_if_the_accept_header_names_it() -> None:
     asked = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1"
     assert content_type(asked) == OPENMETRICS
     assert content_type("*/*") == content_type("") == PROMETHEUS

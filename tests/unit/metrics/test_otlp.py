@@ -1,4 +1,4 @@
-"""The reader of OTLP metrics, with messages of clients and with hostile ones."""
+"""The reader of OTLP metrics, with valid and with hostile messages."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_points_above_the_limit_are_counted_as_skipped() -> None:
     assert read_points(data, 4).skipped == 7
 
 
-def test_attributes_are_cut_and_their_number_is_bounded() -> None:
+def test_attributes_are_truncated_and_limited_in_number() -> None:
     (found,) = read(gauge("g", point(1, {"k" * 1000: "v" * 1000}))).points
     assert found.attributes == {"k" * TEXT_LENGTH_MAX: "v" * TEXT_LENGTH_MAX}
     (found,) = read(gauge("g", point(1, {str(one): "" for one in range(50)}))).points
@@ -95,13 +95,13 @@ def test_attributes_are_cut_and_their_number_is_bounded() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"\x0a",  # no size
-        b"\x0a\x05abc",  # longer than the message
+        b"\x0a",  # without a size
+        b"\x0a\x05abc",  # a size beyond the end of the message
         b"\x0a" + varint(2**63) + b"x",
-        b"\xff" * 20,  # a number that does not end
-        b"\x0b",  # a group
-        b"\x09abc",  # eight bytes announced
-        b"\x0d\x00",  # four bytes announced
+        b"\xff" * 20,  # a varint without an end
+        b"\x0b",  # wire type 3, the start of a group
+        b"\x09abc",  # eight bytes expected
+        b"\x0d\x00",  # four bytes expected
         metrics_data(message(2, message(1, b"\xff\xfe") + message(5, point(1)))),  # a name that is not UTF-8
         metrics_data(gauge("g", message(1, attribute(7, "k", message(1, b"\xff"))))),
         metrics_data(gauge("g", message(1, b"\x21\x00"))),
@@ -112,7 +112,7 @@ def test_malformed_messages_are_refused(data: bytes) -> None:
         read_points(data, 100)
 
 
-def test_a_message_with_too_many_fields_is_refused_soon() -> None:
+def test_a_message_with_too_many_fields_is_refused_early() -> None:
     started = time.process_time()
     with pytest.raises(MalformedMetricsData, match="more than 25000 fields"):
         read_points(flag(9, 1) * (FIELDS_MAX + 1), 100)
@@ -121,7 +121,7 @@ def test_a_message_with_too_many_fields_is_refused_soon() -> None:
     assert time.process_time() - started < 5
 
 
-def test_deeply_nested_messages_cost_no_stack() -> None:
+def test_deeply_nested_messages_do_not_recurse() -> None:
     value = b""
     for _ in range(5_000):
         value = message(5, message(1, value))  # a list in a list
@@ -129,7 +129,7 @@ def test_deeply_nested_messages_cost_no_stack() -> None:
     assert found.attributes == {"key": ""}
 
 
-def test_damaged_messages_give_points_or_a_refusal() -> None:
+def test_damaged_messages_are_read_or_refused() -> None:
     dice = random.Random(714)
     refused = 0
     for _ in range(3_000):

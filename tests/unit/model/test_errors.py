@@ -16,14 +16,14 @@ def test_codes_are_kafkas_numbers() -> None:
     assert ErrorCode.INCONSISTENT_TOPIC_ID == 103
 
 
-def test_no_number_is_used_twice_and_none_left_out_but_the_one_that_kafka_took_back() -> None:
+def test_codes_are_unique_and_complete_except_one_that_kafka_withdrew() -> None:
     numbers = [code.value for code in ErrorCode]
     assert len(numbers) == len(ErrorCode.__members__)
     missing = sorted(set(range(-1, max(numbers) + 1)) - set(numbers))
     assert missing == [99]
 
 
-def test_an_error_carries_its_code_and_says_it_when_there_is_nothing_to_add() -> None:
+def test_an_error_without_a_message_shows_its_code() -> None:
     error = KafkaError(ErrorCode.CORRUPT_MESSAGE, "checksum does not match")
     assert (error.code, str(error)) == (ErrorCode.CORRUPT_MESSAGE, "checksum does not match")
     assert str(KafkaError(ErrorCode.CORRUPT_MESSAGE)) == "CORRUPT_MESSAGE"

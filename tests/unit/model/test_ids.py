@@ -1,4 +1,4 @@
-"""Identifiers that travel through every layer."""
+"""Identifiers that every layer uses."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def test_a_topic_id_is_22_characters_of_url_safe_base64() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "short", "A" * 21, "A" * 23, "AAAAAAAAQACAAAAAAAAAAQ==AAAA", "!" * 22])
-def test_what_is_no_topic_id_is_refused(text: str) -> None:
+def test_an_invalid_topic_id_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a Kafka uuid"):
         TopicId.parse(text)

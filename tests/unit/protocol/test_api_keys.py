@@ -16,7 +16,7 @@ def test_every_api_has_its_key() -> None:
     assert ApiKey.FETCH == 1
 
 
-def test_an_api_knows_what_its_request_knows() -> None:
+def test_an_api_has_the_versions_of_its_request() -> None:
     for one in apis():
         schema = request_class(one.key).SCHEMA
         assert schema.name == f"{one.name}Request"
@@ -40,7 +40,7 @@ def test_an_api_knows_what_its_request_knows() -> None:
         (ApiKey.SHARE_FETCH, "1-2"),
     ],
 )
-def test_what_kafka_4_offers(key: ApiKey, offered: str) -> None:
+def test_the_offered_versions_equal_kafka_4s(key: ApiKey, offered: str) -> None:
     assert str(api(key).offered) == offered
 
 
@@ -51,5 +51,5 @@ def test_listeners() -> None:
 
 
 def test_an_unknown_key_is_refused() -> None:
-    with pytest.raises(UnsupportedVersion, match="no API with key 12345"):
+    with pytest.raises(UnsupportedVersion, match="API key 12345 is unknown"):
         api(12345)

@@ -29,7 +29,7 @@ KEY = b"\0\1\0\5group\0\5topic\0\0\0\3"
 VALUE = b"\0\3" + b"\0\0\0\0\0\0\0\x2a" + b"\0\0\0\7" + b"\0\4meta" + b"\0\0\0\0\0\0\3\xe8"
 
 
-def test_a_committed_offset() -> None:
+def test_a_committed_offset_is_decoded() -> None:
     key = decode_key("group", KEY)
     assert key == ("OffsetCommitKey", 0, OffsetCommitKey(group="group", topic="topic", partition=3))
     value = decode_value("group", key, VALUE)
@@ -39,7 +39,7 @@ def test_a_committed_offset() -> None:
     assert encode_value(value.message, 3) == VALUE
 
 
-def test_they_are_told_as_kafka_tells_them() -> None:
+def test_the_json_of_records_equals_kafkas() -> None:
     key = decode_key("group", KEY)
     assert key_to_dict(key) == {"type": "1", "data": {"group": "group", "topic": "topic", "partition": 3}}
     assert value_to_dict(decode_value("group", key, VALUE)) == {
@@ -48,7 +48,7 @@ def test_they_are_told_as_kafka_tells_them() -> None:
     }
 
 
-def test_every_record_comes_back() -> None:
+def test_every_record_is_read_as_written() -> None:
     for family in FAMILIES.values():
         for number in map(int, index()["records"][f"{family}/key"]):
             key_class, value_class = (record_class(family, kind, number) for kind in ("key", "value"))
@@ -64,7 +64,7 @@ def test_every_record_comes_back() -> None:
 
 
 @pytest.mark.parametrize("subscription", [b"", b"\0", b"\0\1\2", b"\0\x63\0\0\0\0", b"\xff\xff"])
-def test_a_subscription_that_cannot_be_opened_stays_bytes(subscription: bytes) -> None:
+def test_a_subscription_that_cannot_be_decoded_stays_bytes(subscription: bytes) -> None:
     """A client wrote it, in its own protocol, and may have written anything."""
     member = GroupMetadataValue.MemberMetadata(member_id="m", subscription=subscription, assignment=b"")
     value = encode_value(GroupMetadataValue(protocol_type="consumer", members=[member]), 3)
@@ -73,7 +73,7 @@ def test_a_subscription_that_cannot_be_opened_stays_bytes(subscription: bytes) -
     assert isinstance(told["subscription"], str)
 
 
-def test_a_subscription_is_opened_for_consumers_only() -> None:
+def test_a_subscription_is_decoded_for_consumers_only() -> None:
     subscription = b"\0\1" + ConsumerProtocolSubscription(topics=["t"]).encode(1)
     key = decode_key("group", encode_key(GroupMetadataKey(group="g")))
     told = {}
@@ -87,7 +87,7 @@ def test_a_subscription_is_opened_for_consumers_only() -> None:
     }
 
 
-def test_what_is_newer_than_we_are_is_told_apart() -> None:
+def test_a_key_of_a_newer_version_is_an_unknown_record_type() -> None:
     with pytest.raises(UnknownRecordType, match="number 99 is unknown"):
         decode_key("group", b"\0\x63")
     with pytest.raises(UnknownRecordType, match="OffsetCommitValue: version 99 is unknown"):

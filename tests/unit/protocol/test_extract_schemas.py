@@ -20,7 +20,7 @@ def test_ranges_are_written_as_short_as_can_be() -> None:
     assert Range.of({4, 5}, valid) == "4-5"
     assert Range.of({4}, valid) == "4"
     assert Range.of(set(), valid) is None
-    with pytest.raises(SystemExit, match="are no range"):
+    with pytest.raises(SystemExit, match="are not a range"):
         Range.of({2, 4}, valid)
 
 

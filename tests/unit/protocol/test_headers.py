@@ -38,7 +38,9 @@ from tailrace.protocol.messages import ResponseHeader as ResponseHeaderMessage
         (ApiKey.VOTE, 0, 2, 1),
     ],
 )
-def test_header_versions(key: ApiKey, version: int, request_version: int, response_version: int) -> None:
+def test_the_header_version_follows_from_the_api_and_its_version(
+    key: ApiKey, version: int, request_version: int, response_version: int
+) -> None:
     assert request_header_version(key, version) == request_version
     assert response_header_version(key, version) == response_version
 
@@ -78,7 +80,7 @@ def test_tagged_fields_of_a_header_are_kept() -> None:
 
 
 def test_an_unknown_version_of_a_known_api_has_a_header() -> None:
-    """So that ApiVersions can be answered with the versions there are."""
+    """The header is needed to respond to ApiVersions with the supported versions."""
     header, _ = read_request_header(b"\0\x12\0\x63\0\0\0\1\xff\xff\0")
     assert (header.api_key, header.api_version, header.correlation_id) == (ApiKey.API_VERSIONS, 99, 1)
 
@@ -93,22 +95,22 @@ def test_an_unknown_version_of_a_known_api_has_a_header() -> None:
         (b"\0\1\0\x11\0\0\0\7\0\2me", "ends too early"),
         (b"\0\1\0\x11\0\0\0\7\0\2me\1\0", "ends too early"),
         (b"\0\1\0\x11\0\0\0\7\0\2me\1\0\x7f", "tagged field 0 is longer"),
-        (b"\x30\x39\0\0\0\0\0\0\0\0", "there is no API with key 12345"),
+        (b"\x30\x39\0\0\0\0\0\0\0\0", "API key 12345 is unknown"),
     ],
 )
-def test_a_malformed_request_header(data: bytes, reason: str) -> None:
+def test_a_malformed_request_header_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(MalformedMessage, match=reason):
         read_request_header(data)
 
 
-def test_a_malformed_response_header() -> None:
+def test_a_malformed_response_header_is_refused() -> None:
     with pytest.raises(MalformedMessage, match="response header"):
         read_response_header(ApiKey.FETCH, 17, b"\0\0\0\1")
     with pytest.raises(UnsupportedVersion):
         read_response_header(12345, 0, b"\0\0\0\1")
 
 
-def test_a_whole_response() -> None:
+def test_a_whole_response_is_header_and_body() -> None:
     parts = write_response(ApiKey.HEARTBEAT, 4, 7, HeartbeatResponse(throttle_time_ms=1, error_code=27))
     assert b"".join(parts) == b"\0\0\0\7\0" + b"\0\0\0\1\0\x1b\0"
     assert frame_length(parts) == b"\0\0\0\x0c"

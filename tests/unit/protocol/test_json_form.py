@@ -9,7 +9,7 @@ from tailrace.protocol.json_form import to_dict, uuid_text
 from tailrace.protocol.messages import FetchRequest, PartitionChangeRecord, ProduceRequest, SaslAuthenticateRequest
 
 
-def test_names_and_values_are_kafkas() -> None:
+def test_names_and_values_equal_kafkas() -> None:
     record = PartitionChangeRecord(partition_id=3, topic_id=bytes(range(16)), isr=[1, 2])
     assert to_dict(record, 0) == {"partitionId": 3, "topicId": "AAECAwQFBgcICQoLDA0ODw", "isr": [1, 2]}
 
@@ -27,7 +27,7 @@ def test_bytes_are_base64() -> None:
     assert uuid_text(b"\xff" * 16) == "_____________________w"
 
 
-def test_records_are_told_by_their_size_unless_asked_for() -> None:
+def test_records_are_shown_as_their_size_unless_requested() -> None:
     partition = ProduceRequest.PartitionProduceData(records=memoryview(b"abc"))
     request = ProduceRequest(topic_data=[ProduceRequest.TopicProduceData(name="t", partition_data=[partition])])
     told = [to_dict(request, 9, with_records=asked)["topicData"][0]["partitionData"][0] for asked in (False, True)]

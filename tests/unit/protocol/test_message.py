@@ -63,7 +63,7 @@ def test_messages_with_equal_fields_are_equal() -> None:
         hash(FetchRequest())
 
 
-def test_a_message_tells_what_is_not_default() -> None:
+def test_the_repr_of_a_message_lists_fields_that_are_not_default() -> None:
     request = FetchRequest(min_bytes=1, topics=[FetchRequest.FetchTopic(topic="t")])
     assert repr(request) == "FetchRequest(min_bytes=1, topics=[FetchTopic(topic='t')])"
 
@@ -78,7 +78,7 @@ def test_messages_can_be_copied_and_pickled() -> None:
     assert request.replica_state.replica_id == -1
 
 
-def test_decode_wants_the_whole_buffer_and_read_does_not() -> None:
+def test_decode_requires_the_whole_buffer_and_read_does_not() -> None:
     data = MetadataRequest(topics=[]).encode(1)
     assert MetadataRequest.read(b"*" + data + b"*", 1, 1) == (MetadataRequest(topics=[]), 5)
     with pytest.raises(MalformedMessage, match="followed by 1 bytes"):

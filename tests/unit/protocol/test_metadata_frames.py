@@ -15,14 +15,14 @@ from tests.unit.protocol.random_messages import random_message
 FEATURE_LEVEL = b"\x01\x0c\x00\x11metadata.version\x00\x1e\x00"
 
 
-def test_a_record_that_kafka_wrote() -> None:
+def test_a_record_written_by_kafka_is_decoded() -> None:
     name, version, message = decode_frame(FEATURE_LEVEL)
     assert (name, version) == ("FeatureLevelRecord", 0)
     assert message == FeatureLevelRecord(name="metadata.version", feature_level=30)
     assert encode_frame(message, 0) == FEATURE_LEVEL
 
 
-def test_a_record_is_told_with_its_type() -> None:
+def test_the_json_of_a_record_contains_its_type() -> None:
     assert frame_to_dict(decode_frame(FEATURE_LEVEL)) == {
         "type": "FEATURE_LEVEL_RECORD",
         "version": 0,
@@ -30,7 +30,7 @@ def test_a_record_is_told_with_its_type() -> None:
     }
 
 
-def test_every_record_comes_back() -> None:
+def test_every_record_is_read_as_written() -> None:
     for family in ("metadata", "remote_log"):
         for name in index()["families"][family]:
             for version in message_class(name).SCHEMA.versions:
@@ -55,12 +55,12 @@ def test_families_have_their_own_numbers() -> None:
         (FEATURE_LEVEL + b"!", "is followed by 1 bytes"),
     ],
 )
-def test_what_is_no_record_is_malformed(value: bytes, reason: str) -> None:
+def test_bytes_that_are_not_a_record_are_malformed(value: bytes, reason: str) -> None:
     with pytest.raises(MalformedMessage, match=reason):
         decode_frame(value)
 
 
-def test_what_is_newer_than_we_are_is_told_apart() -> None:
+def test_a_record_of_a_newer_version_is_an_unknown_record_type() -> None:
     with pytest.raises(UnknownRecordType, match="number 6 is unknown"):
         decode_frame(b"\x01\x06\x00")
     with pytest.raises(UnknownRecordType, match="PartitionRecord: version 99 is unknown"):

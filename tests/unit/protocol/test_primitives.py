@@ -129,7 +129,7 @@ def test_tagged_fields_ascend() -> None:
 
 
 def test_a_tagged_field_comes_once() -> None:
-    with pytest.raises(UnwritableMessage, match="tagged field 1 is there twice"):
+    with pytest.raises(UnwritableMessage, match="tagged field 1 occurs twice"):
         write_tags([(1, b"b")], [(1, b"a")])
 
 
@@ -159,7 +159,7 @@ def test_a_hostile_length_is_refused_before_anything_is_allocated(read: object) 
         tracemalloc.stop()
 
 
-def test_what_ends_too_early_says_where() -> None:
+def test_an_incomplete_value_is_refused_with_its_position() -> None:
     reader = Reader(b"\0\0\0\1\0\0", what="thing")
     reader.int32()
     with pytest.raises(MalformedMessage, match=r"thing: ends within 4 bytes \(at byte 4\)") as caught:

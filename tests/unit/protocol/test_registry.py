@@ -13,7 +13,7 @@ from tailrace.protocol.errors import UnsupportedVersion
 from tailrace.protocol.registry import message_class, record_class, request_class, response_class
 
 
-def test_by_name_and_by_key() -> None:
+def test_messages_are_found_by_name_and_by_key() -> None:
     assert message_class("FetchRequest") is messages.FetchRequest is request_class(1)
     assert response_class(1) is messages.FetchResponse
     assert record_class("metadata", "metadata", 3) is messages.PartitionRecord
@@ -22,7 +22,7 @@ def test_by_name_and_by_key() -> None:
     assert record_class("group", "key", 99) is None
 
 
-def test_what_is_not_there_is_refused() -> None:
+def test_unknown_messages_are_refused() -> None:
     with pytest.raises(UnsupportedVersion):
         message_class("Nonsense")
     with pytest.raises(UnsupportedVersion):

@@ -1,4 +1,4 @@
-"""A follower's Fetch and its answer, by the shorter way and by the compiled messages: the same bytes and facts."""
+"""A follower's Fetch and its response: the fast path and the compiled messages agree."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def request_of(kind: type[FetchRequest], dice: random.Random) -> FetchRequest:
 
 
 @pytest.mark.parametrize("version", [15, 16, 17, 18])
-def test_a_request_is_written_as_the_message_is(version: int) -> None:
+def test_the_fast_path_writes_the_same_request_bytes(version: int) -> None:
     for seed in SEEDS:
         parts: list[Any] = []
         request_of(ReplicaFetchRequest, random.Random(seed)).write(parts, version)
@@ -97,7 +97,7 @@ def facts(answer: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("version", [15, 18])
-def test_a_plain_answer_says_what_the_message_says(version: int) -> None:
+def test_the_fast_path_reads_a_plain_response_like_the_message(version: int) -> None:
     for seed in SEEDS:
         data = memoryview(b"head" + answer_of(random.Random(seed)).encode(version))
         answer = read_replica_answer(data, version, 4)
@@ -105,7 +105,7 @@ def test_a_plain_answer_says_what_the_message_says(version: int) -> None:
         assert facts(answer) == facts(FetchResponse.decode(data, version, 4))
 
 
-def test_any_other_answer_is_the_message() -> None:
+def test_any_other_response_is_read_as_a_message() -> None:
     def refused(answer: FetchResponse) -> None:
         answer.error_code = 70
 
@@ -133,7 +133,7 @@ def test_any_other_answer_is_the_message() -> None:
         assert read_replica_answer(data, 18, 0) == FetchResponse.decode(data, 18)
 
 
-def test_an_answer_that_is_cut_or_goes_on_is_malformed() -> None:
+def test_a_response_that_is_too_short_or_too_long_is_malformed() -> None:
     whole = answer_of(random.Random(1)).encode(18)
     for end in (*range(60), len(whole) - 1):
         with pytest.raises(ProtocolError):

@@ -1,4 +1,4 @@
-"""Which limit counts, in Kafka's order of precedence."""
+"""QuotaLimits: the limit that applies to a client, in Kafka's order of precedence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tailrace.quota.limits import Entity, QuotaLimits
 
 QUOTA = "producer_byte_rate"
-# From the most specific to the least, and who shares the limit.
+# From the most specific limit to the least specific, each with its owner.
 LEVELS: list[tuple[Entity, tuple[str, str]]] = [
     ((("client-id", "c"), ("user", "u")), ("u", "c")),
     ((("client-id", None), ("user", "u")), ("u", "c")),
@@ -31,7 +31,7 @@ def test_the_most_specific_limit_wins(count: int) -> None:
         assert (owner, limits.limit(owner)) == (LEVELS[min(chosen)][1], 100.0 + min(chosen))
 
 
-def test_quotas_of_others_and_of_other_kinds_do_not_count() -> None:
+def test_quotas_of_other_clients_and_other_kinds_do_not_apply() -> None:
     limits = QuotaLimits(QUOTA)
     limits.update(
         {
@@ -44,7 +44,7 @@ def test_quotas_of_others_and_of_other_kinds_do_not_count() -> None:
     assert limits.limit(limits.owner("u", "c")) is None
 
 
-def test_what_is_removed_is_no_limit_any_more() -> None:
+def test_a_removed_quota_no_longer_applies() -> None:
     limits = QuotaLimits(QUOTA)
     limits.update({LEVELS[2][0]: {QUOTA: 1.0}})
     limits.update({LEVELS[2][0]: {}})

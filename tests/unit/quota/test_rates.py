@@ -1,4 +1,4 @@
-"""Rates, buckets and pauses, with numbers that can be reckoned by hand."""
+"""Rates, buckets and throttle times, with numbers that are easy to check by hand."""
 
 from __future__ import annotations
 
@@ -21,59 +21,59 @@ def quota(limit: float) -> RateQuota:
     return made
 
 
-def test_a_new_rate_counts_as_if_all_steps_but_one_had_passed() -> None:
+def test_a_new_rate_is_averaged_over_all_steps_but_one() -> None:
     rate = Rate(Windows(11, 1000), NOW_MS)
     rate.record(5000, NOW_MS)
     assert rate.observe(NOW_MS) == (500.0, 10_000)
     assert rate.observe(NOW_MS + 500) == pytest.approx((5000 / 10.5, 10_500))
 
 
-def test_what_is_older_than_the_window_counts_no_more() -> None:
+def test_values_older_than_the_window_are_not_counted() -> None:
     rate = Rate(Windows(11, 1000), NOW_MS)
     rate.record(5000, NOW_MS)
     assert rate.observe(NOW_MS + 10_999).per_second > 0
     assert rate.observe(NOW_MS + 11_000).per_second == 0
 
 
-def test_ten_seconds_worth_may_come_at_once_and_then_the_excess_is_paused_for() -> None:
+def test_ten_seconds_of_quota_are_unthrottled_and_the_excess_is_throttled() -> None:
     produce = quota(1000)
     assert produce.record("u", "c", 10_000, NOW_MS) == 0
     assert produce.record("u", "c", 500, NOW_MS) == 500  # 1050/s of 1000/s over ten seconds
     assert produce.record("u", "c", 0, NOW_MS + 500) == 0
 
 
-def test_a_client_that_keeps_its_pauses_comes_to_its_limit() -> None:
+def test_a_client_that_waits_its_throttle_times_stays_at_its_limit() -> None:
     produce, now_ms, sent = quota(100_000), NOW_MS, 0
     while now_ms < NOW_MS + 60_000:
         sent += 30_000
         now_ms += 1 + produce.record("u", "c", 30_000, now_ms)
-    assert sent / 60 == pytest.approx(100_000, rel=0.2)  # the first ten seconds' worth came at once
+    assert sent / 60 == pytest.approx(100_000, rel=0.2)  # the quota of the first ten seconds was unthrottled
 
 
-def test_what_is_taken_back_was_never_used() -> None:
+def test_usage_that_is_taken_back_is_not_counted() -> None:
     fetch = quota(1000)
     assert fetch.record("u", "c", 50_000, NOW_MS) == 40_000
     fetch.take_back("u", "c", 50_000, NOW_MS)
     assert fetch.record("u", "c", 10_000, NOW_MS) == 0
 
 
-def test_a_pause_has_its_longest() -> None:
+def test_a_throttle_time_is_capped() -> None:
     request = RateQuota("producer_byte_rate", Windows(), longest_ms=1000)
     request.update({CLIENT: {"producer_byte_rate": 1}})
     assert request.record("u", "c", 1_000_000, NOW_MS) == 1000
     assert quota(1e-9).record("u", "c", 1e9, NOW_MS) == INT_MAX
 
 
-def test_one_request_of_all_that_may_be_used_at_once_is_not_throttled() -> None:
+def test_a_request_of_the_largest_unthrottled_size_is_not_throttled() -> None:
     fetch = quota(1000)
-    most = fetch.most_at_once("u", "c")
+    most = fetch.largest_unthrottled("u", "c")
     assert most == 10_000
     assert fetch.record("u", "c", most, NOW_MS) == 0
-    assert fetch.most_at_once("u", "unlimited") == INT_MAX
-    assert quota(1e12).most_at_once("u", "c") == INT_MAX
+    assert fetch.largest_unthrottled("u", "unlimited") == INT_MAX
+    assert quota(1e12).largest_unthrottled("u", "c") == INT_MAX
 
 
-def test_memory_is_bounded_by_the_clients_of_the_last_window() -> None:
+def test_only_clients_of_the_last_window_have_rates() -> None:
     produce = RateQuota("producer_byte_rate", Windows())
     produce.update({(("client-id", None),): {"producer_byte_rate": 1000.0}})
     for number in range(20_000):
@@ -81,11 +81,11 @@ def test_memory_is_bounded_by_the_clients_of_the_last_window() -> None:
     assert len(produce) <= 2 * 1100 + 1
 
 
-def test_mutations_begin_while_there_is_no_debt() -> None:
+def test_strict_mutations_are_refused_while_the_bucket_is_below_zero() -> None:
     quotas = MutationQuotas(Windows(2, 1000))
     quotas.update({ALICE: {"controller_mutation_rate": 2}})
     first = quotas.of("alice", "c", NOW_MS, strict=True)
-    first.charge(10)  # of the four there are
+    first.charge(10)  # the bucket has four tokens
     assert first.throttle_ms == 0
     with pytest.raises(KafkaError) as refused:
         first.charge(1)
@@ -94,7 +94,7 @@ def test_mutations_begin_while_there_is_no_debt() -> None:
     later.charge(1)
 
 
-def test_permissive_mutations_are_carried_out_and_paid_for_with_a_pause() -> None:
+def test_permissive_mutations_are_carried_out_and_then_throttled() -> None:
     quotas = MutationQuotas(Windows(2, 1000))
     quotas.update({ALICE: {"controller_mutation_rate": 2}})
     quota = quotas.of("alice", "c", NOW_MS, strict=False)
@@ -104,7 +104,7 @@ def test_permissive_mutations_are_carried_out_and_paid_for_with_a_pause() -> Non
     assert quotas.of("bob", "c", NOW_MS, strict=False).throttle_ms == 0
 
 
-def test_buckets_that_are_full_again_are_forgotten() -> None:
+def test_full_buckets_are_removed() -> None:
     quotas = MutationQuotas(Windows())
     quotas.update({(("user", None),): {"controller_mutation_rate": 10.0}})
     for number in range(5000):
@@ -112,28 +112,28 @@ def test_buckets_that_are_full_again_are_forgotten() -> None:
     assert len(quotas) <= 2 * 1100 + 1
 
 
-def test_an_address_with_too_many_connections_is_held_off_and_the_rest_is_not() -> None:
+def test_only_the_address_above_its_connection_rate_is_throttled() -> None:
     quota = ConnectionQuota(Windows(11, 1000))
     quota.update({(("ip", "10.0.0.1"),): {"connection_creation_rate": 2.0}})
     assert [quota.record("10.0.0.1", NOW_MS) for _ in range(22)] == [0] * 20 + [500, 500]
     assert quota.record("10.0.0.2", NOW_MS) == 0
-    assert quota.record("10.0.0.1", NOW_MS + 500) == 0, "those that were held off did not count"
+    assert quota.record("10.0.0.1", NOW_MS + 500) == 0, "throttled connections are not counted"
 
 
 @pytest.mark.parametrize("written", ["::1", "0:0:0:0:0:0:0:1", "::0001"])
-def test_an_address_is_the_same_however_it_is_written(written: str) -> None:
+def test_all_notations_of_an_address_share_one_quota(written: str) -> None:
     quota = ConnectionQuota(Windows(2, 1000))
     quota.update({(("ip", written),): {"connection_creation_rate": 1.0}})
     assert [quota.record("::1", NOW_MS) for _ in range(2)] == [0, 1000]
 
 
-def test_a_quota_for_the_name_of_a_host_stands_in_nobodys_way() -> None:
+def test_a_quota_for_a_host_name_limits_no_address() -> None:
     quota = ConnectionQuota(Windows(2, 1000))
     quota.update({(("ip", "localhost"),): {"connection_creation_rate": 1.0}})
     assert [quota.record("127.0.0.1", NOW_MS) for _ in range(3)] == [0, 0, 0]
 
 
-def test_the_default_of_addresses_counts_for_each_by_itself() -> None:
+def test_the_default_connection_quota_applies_to_each_address_separately() -> None:
     quota = ConnectionQuota(Windows(11, 1000))
     quota.update({(("ip", None),): {"connection_creation_rate": 1.0}, (("ip", "10.0.0.1"),): {}})
     for host in ("10.0.0.1", "10.0.0.2"):

@@ -78,11 +78,11 @@ def test_any_byte_the_checksum_covers_is_protected(position):
         view(data).check()
 
 
-def test_bytes_that_are_no_whole_batch_are_refused():
+def test_bytes_that_are_not_a_whole_batch_are_refused():
     data = build()
-    with pytest.raises(CorruptBatch, match="left over"):
+    with pytest.raises(CorruptBatch, match="bytes follow the last batch"):
         list(split_batches(data + data[:40]))
-    with pytest.raises(CorruptBatch, match="claims"):
+    with pytest.raises(CorruptBatch, match="batch length gives"):
         list(split_batches(data[:-1]))
 
 

@@ -13,7 +13,7 @@ def view(data: bytes) -> RecordBatch:
     return batch
 
 
-def test_nothing_appended_gives_nothing():
+def test_a_builder_without_records_builds_nothing():
     assert BatchBuilder().build() == b""
 
 
@@ -93,7 +93,7 @@ def test_offsets_must_increase_and_fit_and_timestamps_be_positive():
     assert builder.record_count == 2
 
 
-def test_an_emptied_batch_keeps_what_a_producer_must_not_forget():
+def test_an_emptied_batch_keeps_the_producers_state():
     batch = view(
         empty_batch(
             base_offset=5,

@@ -13,7 +13,7 @@ from tailrace.records.checks.checked_records import CheckedRecords
 from tailrace.records.checks.record_rules import RecordsRefused
 
 
-def test_a_refusal_is_raised_with_all_that_it_says() -> None:
+def test_a_refusal_is_raised_with_all_its_fields() -> None:
     refusal = RecordsRefused(ErrorCode.INVALID_RECORD, "two records", [(1, "no key"), (3, "no key")])
     with pytest.raises(RecordsRefused, match="two records") as caught:
         CheckedRecords(10, None, refusal=refusal).accepted()
@@ -21,7 +21,7 @@ def test_a_refusal_is_raised_with_all_that_it_says() -> None:
     assert caught.value is not refusal
 
 
-def test_a_raised_refusal_is_freed_without_a_look_for_garbage() -> None:
+def test_a_raised_refusal_is_freed_without_the_garbage_collector() -> None:
     class Refusal(KafkaError):
         pass
 

@@ -81,7 +81,7 @@ def test_headers_keep_their_order_and_double_keys() -> None:
     ]
 
 
-def test_a_header_key_that_is_no_utf8_is_read_as_java_reads_it() -> None:
+def test_a_header_key_that_is_not_utf8_is_read_as_java_reads_it() -> None:
     builder = BatchBuilder()
     builder.append(1, None, b"v", [RecordHeader("xy", b"1")])
     data = bytearray(builder.build())
@@ -130,7 +130,7 @@ def test_the_asked_offset_can_move_up_on_the_way() -> None:
     assert [row["OFFSET"] for row in rows(columns, found)] == [12, 13]
 
 
-def test_gaps_of_compaction_are_no_damage() -> None:
+def test_gaps_of_compaction_are_not_damage() -> None:
     builder = BatchBuilder(base_offset=10)
     builder.append(1, b"k", b"v", offset=12)
     builder.append(1, b"k", b"v", offset=19)
@@ -158,7 +158,7 @@ def test_times_outside_the_bounds_are_left_out() -> None:
     assert offsets(data, min_timestamp=3, max_timestamp=7) == [2, 3, 4]
 
 
-def test_a_batch_that_is_too_early_is_passed_over_unread() -> None:
+def test_a_batch_before_the_time_range_is_not_read() -> None:
     early = batch(b"a", timestamp=10)
     early[-1] ^= 1  # its checksum is wrong, and nobody looks
     assert offsets(early + batch(b"b", timestamp=20, base_offset=1), min_timestamp=15) == [1]
@@ -220,7 +220,7 @@ def test_a_count_that_no_payload_can_hold_is_refused_before_memory_is_taken() ->
         read(data)
 
 
-def test_a_time_that_no_microseconds_can_tell_is_an_error_only_if_times_are_asked_for() -> None:
+def test_a_timestamp_too_large_for_microseconds_is_an_error_only_if_timestamps_are_requested() -> None:
     data = batch(b"a", timestamp=2**62)
     assert len(read(data, columns.VALUE)) == 1
     with pytest.raises(CorruptBatch, match="timestamp 4611686018427387904 of offset 0"):
@@ -234,7 +234,7 @@ def test_a_message_of_format_1_with_such_a_time_is_the_same_error() -> None:
     assert read(data, columns.OFFSET) == [{"OFFSET": 4}]
 
 
-def test_unknown_magic_and_impossible_lengths_are_told() -> None:
+def test_unknown_magic_and_invalid_lengths_are_reported() -> None:
     data = batch(b"a")
     data[16] = 9
     with pytest.raises(CorruptBatch, match="unknown magic 9"):
@@ -245,5 +245,5 @@ def test_unknown_magic_and_impossible_lengths_are_told() -> None:
         read(data)
 
 
-def test_nothing_gives_nothing() -> None:
+def test_no_bytes_give_no_rows() -> None:
     assert read(b"") == []

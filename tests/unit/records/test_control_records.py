@@ -100,7 +100,7 @@ def test_types_from_the_future_are_unknown_not_refused():
 
 @pytest.mark.parametrize("key", [None, b"", b"\0\0\0"])
 def test_a_key_that_is_too_short_is_refused(key):
-    with pytest.raises(CorruptBatch, match="at least 4"):
+    with pytest.raises(CorruptBatch, match="4 are needed"):
         control_type(key)
 
 
@@ -112,7 +112,7 @@ def test_negative_versions_are_corruption():
 
 
 def test_a_marker_needs_its_type_and_its_value():
-    with pytest.raises(CorruptBatch, match="LEADER_CHANGE is no end"):
+    with pytest.raises(CorruptBatch, match="LEADER_CHANGE is not an end"):
         parse_marker(record(control_key(ControlType.LEADER_CHANGE), b"\0" * 6))
     for value in (None, b"\0" * 5):
         with pytest.raises(CorruptBatch, match="6 bytes"):

@@ -60,7 +60,7 @@ def test_zstd_cannot_be_converted_down():
     assert refused.value.code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
-def test_what_is_old_enough_already_passes_as_it_is():
+def test_records_that_are_old_enough_are_not_converted():
     old = build_messages([Record(3, 5, CREATE, b"a", b"b")], magic=1, codec=Codec.LZ4)
     assert down_convert(old, 1) == (old, 0)
     converted = down_convert(old, 0)
@@ -86,7 +86,7 @@ def test_old_messages_become_one_batch():
     ]
 
 
-def test_formats_lie_side_by_side_in_old_logs():
+def test_a_log_may_contain_several_formats():
     data = build_messages([Record(3, 5, CREATE, b"a", b"b")], magic=0) + batch(10) + batch(11, base_offset=11)[:-1]
     first, second = split_any(data)  # the cut one is left out
     assert isinstance(first, Message)

@@ -13,8 +13,10 @@ from tailrace.model.topic_config import TopicConfig
 from tailrace.records import kernels
 from tailrace.records.batch import Codec, CorruptBatch, RecordBatch
 from tailrace.records.builder import BatchBuilder, assemble_batch
+from tailrace.records.checks import check_kernels
 from tailrace.records.checks.checked_records import LOOP_COST_MAX, check_cost
 from tailrace.records.checks.validation import check_produced
+from tailrace.records.codecs import codec_kernels
 from tailrace.records.codecs.compression import compress
 from tailrace.records.codecs.decompression import PIECE_SIZE, DecompressionFailed, decompress, decompressed_pieces
 from tailrace.records.record import PORTION_SIZE, record_portions
@@ -86,10 +88,10 @@ def test_more_empty_gzip_members_than_kafka_reads_are_refused():
 
 def test_zstd_data_that_ends_inside_a_frame_is_known_from_its_headers():
     data = compress(Codec.ZSTD, records(5_000))
-    assert kernels.zstd_size_bound(data) >= len(records(5_000))
-    assert kernels.zstd_size_bound(data * 3) == 3 * kernels.zstd_size_bound(data)
+    assert codec_kernels.zstd_size_bound(data) >= len(records(5_000))
+    assert codec_kernels.zstd_size_bound(data * 3) == 3 * codec_kernels.zstd_size_bound(data)
     for size in range(1, len(data)):
-        assert kernels.zstd_size_bound(data[:size]) == -1
+        assert codec_kernels.zstd_size_bound(data[:size]) == -1
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 1_000])
@@ -106,7 +108,7 @@ def test_a_walk_in_pieces_ends_as_a_walk_over_the_whole(size):
         (delta, made.base_timestamp + time, key is not None)
         for delta, time, key, *_ in kernels.decode_records(payload, 200)
     ]
-    walk = kernels.RecordWalk(200, made.base_timestamp, True, True, 0, 2_500, 10_000)
+    walk = check_kernels.RecordWalk(200, made.base_timestamp, True, True, 0, 2_500, 10_000)
     rest = b""
     for start in range(0, len(payload), size):
         data = rest + payload[start : start + size]
@@ -124,11 +126,11 @@ def test_a_walk_in_pieces_ends_as_a_walk_over_the_whole(size):
 @pytest.mark.parametrize("cut", [1, 5, 20])
 def test_a_walk_over_records_that_end_early_or_late_is_refused(cut):
     payload = records(10)
-    short = kernels.RecordWalk(10, 0, True)
+    short = check_kernels.RecordWalk(10, 0, True)
     used = short.feed(payload[:-cut], False)
     with pytest.raises(CorruptBatch, match="is broken"):
         short.feed(payload[used:-cut], True)
-    long = kernels.RecordWalk(10, 0, True)
+    long = check_kernels.RecordWalk(10, 0, True)
     with pytest.raises(CorruptBatch, match="follow the last of 10 records"):
         long.feed(payload + bytes(cut), False)
 
@@ -139,7 +141,7 @@ def test_a_small_batch_that_decompresses_to_hundreds_of_megabytes_is_too_large()
     data = batch(zstandard.ZstdCompressor().compress(bytes(out)), 1, Codec.ZSTD)
     assert len(data) < 10_000
     assert check_cost(data, TopicConfig()) > LOOP_COST_MAX
-    with pytest.raises(KafkaError, match="more than the 16777216 bytes allowed") as refusal:
+    with pytest.raises(KafkaError, match="more than the limit of 16777216 bytes") as refusal:
         validate_produced(data, config=TopicConfig(), base_offset=0, leader_epoch=0, now_ms=1_000)
     assert refusal.value.code == ErrorCode.MESSAGE_TOO_LARGE
 

@@ -4,9 +4,12 @@ import struct
 
 import pytest
 
-from tailrace.records import kernels
+from tailrace.log.segments.indexes import index_kernels
+from tailrace.records import header_kernels, kernels
 from tailrace.records.batch import HEADER, CorruptBatch
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.checks import check_kernels
+from tailrace.records.codecs import codec_kernels
 from tailrace.records.legacy import encode_message
 
 
@@ -23,8 +26,10 @@ ROWS = ((0, 5, b"a", b"1"), (1, 9, None, b"2"), (2, -3, b"b", None), (3, 9, b"a"
 # --- records ---
 
 
-def walked(data: bytes | bytearray, count: int, base_timestamp: int, check_sizes: bool, **rules) -> kernels.RecordWalk:
-    walk = kernels.RecordWalk(count, base_timestamp, check_sizes, **rules)
+def walked(
+    data: bytes | bytearray, count: int, base_timestamp: int, check_sizes: bool, **rules
+) -> check_kernels.RecordWalk:
+    walk = check_kernels.RecordWalk(count, base_timestamp, check_sizes, **rules)
     walk.feed(data, True)
     return walk
 
@@ -57,7 +62,7 @@ def test_gaps_in_the_offsets_are_seen():
     assert walked(payload((0, 0, b"a", b""), (2, 0, b"a", b"")), 2, 0, True).sequential is False
 
 
-def test_a_record_longer_than_it_says_passes_only_where_kafka_skims():
+def test_a_record_longer_than_its_length_is_accepted_only_where_kafka_skips_it():
     data = bytearray(payload(*ROWS))
     data[0] += 2
     assert walked(data, 4, 100, False).index == 4
@@ -128,25 +133,25 @@ def batches() -> bytes:
 
 def test_the_batch_that_holds_or_follows_an_offset_is_found():
     data = batches()
-    positions = [fields[0] for fields in kernels.scan_batches(data, 0, len(data))[0]]
+    positions = [fields[0] for fields in header_kernels.scan_batches(data, 0, len(data))[0]]
     for offset, index in ((0, 0), (1, 1), (6, 1), (8, 2), (21, 2), (22, 3), (31, 4)):
-        position, size, base_offset, last_offset = kernels.find_batch(data, 0, len(data), offset)
+        position, size, base_offset, last_offset = header_kernels.find_batch(data, 0, len(data), offset)
         assert position == positions[index]
         assert base_offset <= last_offset >= offset
         assert size > 0
-    assert kernels.find_batch(data, 0, len(data), 32) == (len(data), 0, -1, -1)
+    assert header_kernels.find_batch(data, 0, len(data), 32) == (len(data), 0, -1, -1)
 
 
 def test_a_walk_stops_at_a_header_that_is_cut_and_says_where():
     data = batches()
-    second = kernels.scan_batches(data, 0, len(data))[0][1][0]
-    assert kernels.find_batch(data, 0, second + 20, 9) == (second, 0, -1, -1)
-    assert kernels.find_batch(data, 0, second + 61, 6)[0] == second  # the header is enough
+    second = header_kernels.scan_batches(data, 0, len(data))[0][1][0]
+    assert header_kernels.find_batch(data, 0, second + 20, 9) == (second, 0, -1, -1)
+    assert header_kernels.find_batch(data, 0, second + 61, 6)[0] == second  # the header is enough
 
 
 def test_a_scan_gives_every_header_field():
     data = batches()
-    found, position, problem = kernels.scan_batches(data, 0, len(data))
+    found, position, problem = header_kernels.scan_batches(data, 0, len(data))
     assert (len(found), position, problem) == (5, len(data), None)
     crc = int.from_bytes(data[17:21], "big")
     assert found[0] == (0, found[1][0], 0, 0, 2, 2, crc, 0, 100, 100, -1, -1, -1, 1)
@@ -158,18 +163,18 @@ def test_a_scan_gives_every_header_field():
 
 def test_a_scan_stops_quietly_at_a_torn_tail_and_with_a_reason_at_nonsense():
     data = bytearray(batches())
-    second = kernels.scan_batches(data, 0, len(data))[0][1][0]
-    assert kernels.scan_batches(data, 0, second + 70)[1:] == (second, None)
-    assert kernels.scan_batches(data + bytes(40), 0, len(data) + 40)[1:] == (
+    second = header_kernels.scan_batches(data, 0, len(data))[0][1][0]
+    assert header_kernels.scan_batches(data, 0, second + 70)[1:] == (second, None)
+    assert header_kernels.scan_batches(data + bytes(40), 0, len(data) + 40)[1:] == (
         len(data),
         "batch length 0 is too small for magic 0",
     )
     data[second + 16] = 7
-    assert kernels.scan_batches(data, 0, len(data))[1:] == (second, "magic 7 is unknown")
+    assert header_kernels.scan_batches(data, 0, len(data))[1:] == (second, "magic 7 is unknown")
 
 
 def test_ranges_outside_the_buffer_are_a_mistake():
-    for call in (kernels.scan_batches, lambda *bounds: kernels.find_batch(*bounds, 0)):
+    for call in (header_kernels.scan_batches, lambda *bounds: header_kernels.find_batch(*bounds, 0)):
         for bounds in ((b"x" * 30, -1, 30), (b"x" * 30, 0, 31)):
             with pytest.raises(ValueError, match="not inside"):
                 call(*bounds)
@@ -177,7 +182,7 @@ def test_ranges_outside_the_buffer_are_a_mistake():
 
 def test_a_length_that_no_batch_has_ends_a_search():
     with pytest.raises(CorruptBatch, match="batch length -5 is too small"):
-        kernels.find_batch(bytes(8) + b"\xff\xff\xff\xfb" + bytes(60), 0, 72, 0)
+        header_kernels.find_batch(bytes(8) + b"\xff\xff\xff\xfb" + bytes(60), 0, 72, 0)
 
 
 # --- indexes ---
@@ -188,21 +193,21 @@ def test_the_last_entry_up_to_the_target_is_found():
     index = b"".join(struct.pack(">ii", offset, 100 + position) for position, offset in enumerate(offsets))
     for target in (-1, 0, 2, 3, 4, 5, 89, 90, 2**31 - 1, 2**62):
         expected = sum(offset <= target for offset in offsets) - 1
-        assert kernels.offset_index_slot(index, 4, target) == expected
-    assert [kernels.position_index_slot(index, 4, position) for position in (99, 100, 102, 500)] == [-1, 0, 2, 3]
-    assert kernels.offset_index_slot(index, 2, 1000) == 1
-    assert kernels.offset_index_slot(index, 0, 1000) == -1
+        assert index_kernels.offset_index_slot(index, 4, target) == expected
+    assert [index_kernels.position_index_slot(index, 4, position) for position in (99, 100, 102, 500)] == [-1, 0, 2, 3]
+    assert index_kernels.offset_index_slot(index, 2, 1000) == 1
+    assert index_kernels.offset_index_slot(index, 0, 1000) == -1
 
 
 def test_times_are_longs():
     times = [-1, 5, 2**40, 2**62]
     index = b"".join(struct.pack(">qi", time, 1) for time in times)
     for target in (-2, -1, 0, 5, 2**40 - 1, 2**40, 2**63 - 1):
-        assert kernels.time_index_slot(index, 4, target) == sum(time <= target for time in times) - 1
+        assert index_kernels.time_index_slot(index, 4, target) == sum(time <= target for time in times) - 1
 
 
 def test_more_entries_than_bytes_are_a_mistake():
-    for search in (kernels.offset_index_slot, kernels.position_index_slot, kernels.time_index_slot):
+    for search in (index_kernels.offset_index_slot, index_kernels.position_index_slot, index_kernels.time_index_slot):
         with pytest.raises(ValueError, match="do not fit"):
             search(bytes(16), 3, 0)
 
@@ -211,9 +216,9 @@ def test_more_entries_than_bytes_are_a_mistake():
 
 
 def test_xxh32_check_values():
-    assert kernels.xxh32(b"") == 0x02CC5D05
-    assert kernels.xxh32(b"abc") == 0x32D153FF
-    assert kernels.xxh32(bytes(range(101))) == 0x1A20E95B
+    assert codec_kernels.xxh32(b"") == 0x02CC5D05
+    assert codec_kernels.xxh32(b"abc") == 0x32D153FF
+    assert codec_kernels.xxh32(bytes(range(101))) == 0x1A20E95B
 
 
 # --- the header of a client's batch ---
@@ -222,15 +227,15 @@ def test_xxh32_check_values():
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({}, kernels.NO_FAULT),
-        ({6: -1}, kernels.NEGATIVE_OFFSET_DELTA),
-        ({12: 0}, kernels.NO_RECORDS),
-        ({12: -5}, kernels.NO_RECORDS),
-        ({12: 2}, kernels.WRONG_RECORD_COUNT),
-        ({5: 0x20}, kernels.IS_CONTROL_BATCH),
-        ({9: 7, 11: -1}, kernels.NO_SEQUENCE_NUMBER),
-        ({9: 7, 11: 0}, kernels.NO_FAULT),
-        ({6: -1, 12: 0, 5: 0x20}, kernels.NEGATIVE_OFFSET_DELTA),
+        ({}, check_kernels.NO_FAULT),
+        ({6: -1}, check_kernels.NEGATIVE_OFFSET_DELTA),
+        ({12: 0}, check_kernels.NO_RECORDS),
+        ({12: -5}, check_kernels.NO_RECORDS),
+        ({12: 2}, check_kernels.WRONG_RECORD_COUNT),
+        ({5: 0x20}, check_kernels.IS_CONTROL_BATCH),
+        ({9: 7, 11: -1}, check_kernels.NO_SEQUENCE_NUMBER),
+        ({9: 7, 11: 0}, check_kernels.NO_FAULT),
+        ({6: -1, 12: 0, 5: 0x20}, check_kernels.NEGATIVE_OFFSET_DELTA),
     ],
 )
 def test_a_header_is_reported_by_the_first_rule_that_it_breaks(change, fault):
@@ -241,9 +246,9 @@ def test_a_header_is_reported_by_the_first_rule_that_it_breaks(change, fault):
     for field, value in change.items():
         fields[field] = value
     HEADER.pack_into(data, 0, *fields)
-    assert kernels.header_fault(data) == fault
+    assert check_kernels.header_fault(data) == fault
 
 
 def test_bytes_shorter_than_a_header_have_no_fault_to_report():
-    with pytest.raises(ValueError, match="60 bytes are no batch"):
-        kernels.header_fault(bytes(60))
+    with pytest.raises(ValueError, match="60 bytes are too few for a batch header"):
+        check_kernels.header_fault(bytes(60))

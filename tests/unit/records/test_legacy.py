@@ -107,9 +107,9 @@ def test_a_message_cut_short_inside_a_wrapper_was_never_there():
     ("data", "words"),
     [
         (wrap(b""), "no messages inside"),
-        (wrap(encode_message(1, 50, 5, b"a", b"b")), "less than the 50"),
+        (wrap(encode_message(1, 50, 5, b"a", b"b")), "but the last message inside has 50"),
         (wrap(wrap(encode_message(1, 0, 5, b"a", b"b"))), "itself compressed"),
-        (wrap(b"\0" * 20), "less than an empty one"),
+        (wrap(b"\0" * 20), "less than an empty message"),
         (encode_message(1, 9, 5, None, None, codec=Codec.GZIP), "has no value"),
         (encode_message(1, 9, 5, None, b"not gzip", codec=Codec.GZIP), "gzip"),
         (encode_message(1, 9, 5, None, b"x", codec=Codec.ZSTD), "zstd"),
@@ -131,7 +131,7 @@ def test_fields_that_run_past_the_message_are_refused():
 
 
 @pytest.mark.parametrize("size", [5, 25, 33, 40])
-def test_bytes_that_are_no_whole_message_are_refused(size):
+def test_bytes_that_are_not_a_whole_message_are_refused(size):
     data = encode_message(1, 7, 5, b"key", b"value")
     with pytest.raises(CorruptBatch):
         list(split_messages(data + data[:size]))

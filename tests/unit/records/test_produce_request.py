@@ -1,4 +1,4 @@
-"""What a Produce request may hold for a partition."""
+"""The records that a Produce request may contain for a partition."""
 
 import pytest
 

@@ -12,7 +12,7 @@ def records_of(data: bytes) -> list[Record]:
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-def test_records_come_back_as_they_went_in(codec):
+def test_records_are_read_as_written(codec):
     builder = BatchBuilder(base_offset=100, codec=codec, producer_id=1, producer_epoch=2, base_sequence=2**31 - 1)
     builder.append(1_000, b"key", None, [("trace", b"\x01"), ("ü", None)])
     builder.append(900, None, b"value", offset=105)

@@ -113,7 +113,7 @@ def test_a_batch_built_again_with_gaps_gets_offsets_without():
     assert refusal(with_checksum(data)).code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_log_append_time_overrides_what_the_producer_said():
+def test_log_append_time_overrides_the_producers_timestamps():
     config = TopicConfig(message_timestamp_type="LogAppendTime")
     result = validate(build(5, 6), config)
     (batch,) = result.batches
@@ -122,7 +122,7 @@ def test_log_append_time_overrides_what_the_producer_said():
     assert {record.timestamp for record in iter_records(batch)} == {NOW}
 
 
-def test_a_max_timestamp_that_lies_is_corrected():
+def test_a_wrong_max_timestamp_is_corrected():
     data = bytearray(build(NOW - 5))
     data[35:43] = (NOW + 10**9).to_bytes(8, "big")
     result = validate(with_checksum(data))
@@ -139,7 +139,7 @@ def test_a_max_timestamp_that_lies_is_corrected():
         ({57: (2).to_bytes(4, "big"), 23: (1).to_bytes(4, "big")}, "record 1 is broken"),
         ({22: b"\x20"}, "control batch from a client"),
         ({43: bytes(8), 53: b"\xff\xff\xff\xfe"}, "sequence number -2"),
-        ({0: (3).to_bytes(8, "big")}, "should be 0, not 3"),
+        ({0: (3).to_bytes(8, "big")}, "must be 0, not 3"),
     ],
 )
 def test_a_client_batch_must_agree_with_itself(change, words):

@@ -7,7 +7,7 @@ from tailrace.replication.current_leader import LeaderNode, current_leader
 from tests.simulation.node import Node, broker, registration
 
 
-def test_the_replicas_own_knowledge_comes_first() -> None:
+def test_the_local_replicas_leader_has_precedence_over_the_metadata() -> None:
     node = Node()
     node.know(broker(2, rack="r2"))
     partition = node.host(state=registration(2, (1, 2), leader_epoch=4))
@@ -16,7 +16,7 @@ def test_the_replicas_own_knowledge_comes_first() -> None:
     assert found == (2, 4, LeaderNode(2, "host2", 9002, "r2"))
 
 
-def test_the_metadata_tells_of_partitions_elsewhere() -> None:
+def test_the_leader_of_a_partition_elsewhere_comes_from_the_metadata() -> None:
     node = Node()
     node.know(broker(2), broker(3, fenced=True))
     node.publish(TopicPartition("a", 0), registration(2, (2,), leader_epoch=7))

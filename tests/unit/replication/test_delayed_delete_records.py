@@ -56,14 +56,14 @@ def test_at_the_deadline_it_has_timed_out() -> None:
     assert deleting.answers == [(ErrorCode.REQUEST_TIMED_OUT, -1)]
 
 
-def test_it_ends_when_the_lead_is_lost() -> None:
+def test_it_ends_when_the_leadership_is_lost() -> None:
     deleting = Deleting()
     deleting.node.apply(deleting.partition, registration(2, (1, 2), leader_epoch=1, partition_epoch=1))
     assert deleting.answers == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]
 
 
 @pytest.mark.parametrize("how", ["offline", "removed"])
-def test_it_ends_when_the_replica_is_gone(how: str) -> None:
+def test_it_ends_when_the_replica_is_removed(how: str) -> None:
     deleting = Deleting()
     if how == "offline":
         deleting.node.partitions.mark_offline(deleting.partition.key)
@@ -83,7 +83,7 @@ def test_a_replica_alone_is_done_at_once() -> None:
     assert (part.response.error_code, part.response.low_watermark) == (0, 2)
 
 
-def test_what_is_refused_says_why() -> None:
+def test_a_refused_partition_has_the_error_of_the_refusal() -> None:
     node = Node()
     partition = node.host()
     for key, offset, expected in (

@@ -58,7 +58,7 @@ def test_every_partition_has_to_be_decided() -> None:
     assert produced.answers == [(0, 0)]
 
 
-def test_at_the_deadline_what_is_undecided_has_timed_out() -> None:
+def test_at_the_deadline_undecided_partitions_have_timed_out() -> None:
     produced = Produced(partitions=2)
     produced.replicated(1)
     produced.node.pass_ms(1_000)
@@ -67,7 +67,7 @@ def test_at_the_deadline_what_is_undecided_has_timed_out() -> None:
     assert len(produced.answers) == 1
 
 
-def test_case_a_the_partition_is_gone_or_offline() -> None:
+def test_case_a_a_removed_or_offline_partition_gets_its_error() -> None:
     produced = Produced(partitions=3)
     produced.node.partitions.mark_offline(produced.partitions[0].key)
     produced.node.partitions.remove(produced.partitions[1].key)
@@ -79,13 +79,13 @@ def test_case_a_the_partition_is_gone_or_offline() -> None:
     ]
 
 
-def test_case_b_the_lead_is_lost() -> None:
+def test_case_b_lost_leadership_is_not_leader_or_follower() -> None:
     produced = Produced()
     produced.node.apply(produced.partitions[0], registration(2, (1, 2), leader_epoch=1, partition_epoch=1))
     assert produced.answers == [(ErrorCode.NOT_LEADER_OR_FOLLOWER,)]
 
 
-def test_case_c1_the_isr_has_shrunk_below_the_minimum_meanwhile() -> None:
+def test_case_c1_an_isr_shrunk_below_the_minimum_is_not_enough_replicas_after_append() -> None:
     produced = Produced(min_insync_replicas="2")
     leader = produced.partitions[0].leader
     assert leader is not None

@@ -37,7 +37,7 @@ def with_epochs(*ends: tuple[int, int]) -> tuple[Partition, FollowerRole]:
     return partition, role
 
 
-def test_records_are_taken_with_the_offsets_and_epochs_they_have() -> None:
+def test_records_are_appended_with_the_leaders_offsets_and_epochs() -> None:
     partition, role = following()
     assert (role.fetch_offset, role.last_fetched_epoch) == (0, -1)
     sent = records(0, b"a", b"b", epoch=3)
@@ -66,7 +66,7 @@ def test_the_log_start_follows_the_leaders_but_not_past_the_high_watermark() -> 
     assert partition.log.log_start_offset == 2
 
 
-def test_records_of_an_epoch_after_the_leaders_are_left_for_later() -> None:
+def test_records_of_a_later_epoch_are_not_appended() -> None:
     partition, role = following(leader_epoch=1)
     take(role, records(0, b"a", epoch=1) + records(1, b"b", epoch=2))
     assert partition.log.log_end_offset == 1
@@ -102,7 +102,9 @@ def test_an_empty_log_may_begin_within_the_leaders_first_batch() -> None:
         ([(0, 4)], UNKNOWN_END, 0),
     ],
 )
-def test_where_to_truncate(own: list[tuple[int, int]], leader_says: EpochEnd, expected: int) -> None:
+def test_the_truncation_offset_follows_from_both_epoch_histories(
+    own: list[tuple[int, int]], leader_says: EpochEnd, expected: int
+) -> None:
     _, role = with_epochs(*own)
     assert role.truncation_offset(leader_says) == expected
 
@@ -114,25 +116,25 @@ def test_truncation_cuts_records_and_epochs() -> None:
     assert partition.log.epochs.entries == [EpochStart(0, 0)]
 
 
-def test_a_leader_that_ends_before_us_is_gone_back_to() -> None:
+def test_a_follower_beyond_the_leaders_log_end_truncates_to_it() -> None:
     partition, role = with_epochs((0, 4), (1, 9))
     assert role.restart_at(0, 4, NOW_MS) == 4
     assert partition.log.log_end_offset == 4
 
 
-def test_a_leader_that_starts_after_us_is_begun_with_anew() -> None:
+def test_a_follower_below_the_leaders_log_start_restarts_there() -> None:
     partition, role = with_epochs((0, 4))
     assert role.restart_at(100, 200, NOW_MS) == 100
     assert (partition.log.log_start_offset, partition.log.log_end_offset) == (100, 100)
 
 
-def test_a_leader_that_has_us_covered_by_now_is_asked_again() -> None:
+def test_a_follower_within_the_leaders_log_fetches_again() -> None:
     _, role = with_epochs((0, 4))
     assert role.restart_at(0, 200, NOW_MS) == 4
 
 
 @pytest.mark.parametrize("damaged", ["cut short", "before all offsets", "of no epoch"])
-def test_what_a_leader_would_never_send_is_refused_without_harm(damaged: str) -> None:
+def test_records_that_a_leader_would_never_send_are_refused_and_change_nothing(damaged: str) -> None:
     partition, role = following()
     sent = bytearray(records(0, b"a"))
     if damaged == "cut short":

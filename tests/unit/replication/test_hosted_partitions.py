@@ -25,12 +25,12 @@ def test_partitions_are_found_by_name_and_by_topic_id() -> None:
 @pytest.mark.parametrize(
     ("what", "expected"),
     [
-        ("never heard of", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("unknown", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ("elsewhere", ErrorCode.NOT_LEADER_OR_FOLLOWER),
         ("offline", ErrorCode.KAFKA_STORAGE_ERROR),
     ],
 )
-def test_why_a_partition_is_not_to_be_had(what: str, expected: ErrorCode) -> None:
+def test_the_error_of_a_missing_partition_has_the_reason(what: str, expected: ErrorCode) -> None:
     node = Node()
     key = TopicPartition("topic", 0)
     if what == "elsewhere":
@@ -45,7 +45,7 @@ def test_why_a_partition_is_not_to_be_had(what: str, expected: ErrorCode) -> Non
     assert refused.value.code == expected
 
 
-def test_an_offline_partition_comes_back_or_goes_for_good() -> None:
+def test_an_offline_partition_comes_back_or_is_removed() -> None:
     node = Node()
     partition = node.host()
     assert node.partitions.mark_offline(partition.key) is partition
@@ -81,20 +81,20 @@ def test_a_partition_is_hosted_once() -> None:
         node.partitions.add(partition)
 
 
-def test_the_leaders_among_them() -> None:
+def test_leaders_lists_the_partitions_led_here() -> None:
     node = Node()
     led = node.host("led")
     node.host("followed", state=registration(2, (1, 2)))
     assert node.partitions.leaders() == [led]
 
 
-def test_a_failing_disk_takes_a_partition_offline_and_whoever_is_told() -> None:
-    told: list[tuple[Partition, OSError]] = []
+def test_a_failing_disk_takes_a_partition_offline_and_calls_on_failure() -> None:
+    failures: list[tuple[Partition, OSError]] = []
     node = Node()
-    hosted = HostedPartitions(lambda: node.image, lambda partition, error: told.append((partition, error)))
+    hosted = HostedPartitions(lambda: node.image, lambda partition, error: failures.append((partition, error)))
     partition = node.host()
     hosted.add(partition)
     error = OSError(5, "broken")
     hosted.failed(partition, error)
-    assert told == [(partition, error)]
+    assert failures == [(partition, error)]
     assert hosted.error_of(partition.key) == ErrorCode.KAFKA_STORAGE_ERROR

@@ -58,7 +58,7 @@ class Led:
 
     @property
     def last(self) -> list[Any]:
-        """What the last request asks, by partition: (partition, members with their epochs)."""
+        """Return the proposals of the last request: (partition, members with their epochs)."""
         ((topic,), _, _) = self.asked[-1]
         return [
             (one.partition_index, [(member.broker_id, member.broker_epoch) for member in one.new_isr_with_epochs])
@@ -72,7 +72,7 @@ def decided(index: int, *isr: int, epoch: int = 2, error: ErrorCode = ErrorCode.
     )
 
 
-def test_what_is_proposed_in_a_round_goes_in_one_request_with_the_epochs_of_brokers() -> None:
+def test_proposals_of_a_round_are_sent_in_one_request_with_broker_epochs() -> None:
     led = Led()
     led.caught_up(0)
     led.caught_up(1)
@@ -88,7 +88,7 @@ def test_what_is_proposed_in_a_round_goes_in_one_request_with_the_epochs_of_brok
     assert len(led.asked) == 1
 
 
-def test_what_is_proposed_meanwhile_goes_with_the_next_request() -> None:
+def test_later_proposals_are_sent_with_the_next_request() -> None:
     led = Led()
     led.caught_up(0)
     led.tick()
@@ -100,7 +100,7 @@ def test_what_is_proposed_meanwhile_goes_with_the_next_request() -> None:
     assert led.last == [(1, [(1, 101), (2, 102)])]
 
 
-def test_a_follower_that_lags_is_dropped_and_the_high_watermark_goes_on() -> None:
+def test_a_lagging_follower_is_dropped_and_the_high_watermark_advances() -> None:
     led = Led(isr=(1, 2))
     led.node.append(led.partitions[0], b"a")
     led.tick(LAG_MS // 2)
@@ -115,7 +115,7 @@ def test_a_follower_that_lags_is_dropped_and_the_high_watermark_goes_on() -> Non
 
 
 @pytest.mark.parametrize("how", ["no answer", "refused as a whole", "left out", "refused for now"])
-def test_what_is_undecided_is_sent_again(how: str) -> None:
+def test_an_undecided_proposal_is_sent_again(how: str) -> None:
     led = Led()
     led.caught_up()
     led.tick()
@@ -136,7 +136,7 @@ def test_what_is_undecided_is_sent_again(how: str) -> None:
     assert led.leader().isr.committed == {1, 2}
 
 
-def test_what_newer_metadata_has_decided_is_not_sent_again() -> None:
+def test_a_proposal_decided_by_newer_metadata_is_not_sent_again() -> None:
     led = Led()
     led.caught_up()
     led.tick()

@@ -10,7 +10,7 @@ JOIN = IsrProposal(1, 0, 0, ((1, -1), (2, -1), (3, -1)), joining=frozenset({3}))
 LEAVE = IsrProposal(1, 0, 0, ((1, -1),), leaving=frozenset({2}))
 
 
-def test_one_that_joins_counts_at_once_and_one_that_leaves_still_does() -> None:
+def test_a_joining_and_a_leaving_replica_are_both_in_the_maximal_isr() -> None:
     isr = IsrState((1, 2))
     isr.propose(JOIN)
     assert (isr.committed, isr.maximal) == ({1, 2}, {1, 2, 3})

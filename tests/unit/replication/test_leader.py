@@ -93,7 +93,7 @@ def test_a_caught_up_replica_that_may_join_holds_the_high_watermark() -> None:
     assert led.high_watermark == 7  # and is not any more
 
 
-def test_a_joining_replica_counts_before_the_controller_has_said_yes() -> None:
+def test_a_joining_replica_counts_before_the_controller_has_accepted_it() -> None:
     led = Led(isr=(1,), replicas=(1, 2))
     led.fetched(2, 4)
     assert led.leader.isr.pending is not None
@@ -152,7 +152,7 @@ def test_a_replica_must_reach_the_start_of_the_leader_epoch_to_join() -> None:
 
 
 @pytest.mark.parametrize("why", ["fenced", "shutting down", "gone", "restarted"])
-def test_a_replica_whose_broker_is_not_fit_does_not_join(why: str) -> None:
+def test_a_replica_whose_broker_is_gone_fenced_restarted_or_shutting_down_does_not_join(why: str) -> None:
     led = Led(isr=(1, 2))
     led.fetched(2, 4)
     brokers = dict(led.node.image.brokers)
@@ -167,9 +167,9 @@ def test_a_replica_whose_broker_is_not_fit_does_not_join(why: str) -> None:
     assert led.leader.isr.pending is None
 
 
-def test_a_fetch_of_a_brokers_earlier_life_is_refused() -> None:
+def test_a_fetch_with_an_earlier_broker_epoch_is_refused() -> None:
     led = Led(isr=(1, 2))
-    with pytest.raises(KafkaError, match="has been started again since") as refused:
+    with pytest.raises(KafkaError, match="was restarted since") as refused:
         led.fetched(3, 4, epoch=50)
     assert refused.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert led.leader.followers[3].log_end_offset == -1
@@ -183,7 +183,7 @@ def test_a_fetch_without_broker_epoch_counts() -> None:
     assert led.leader.isr.pending.isr == ((1, 101), (2, 102), (3, -1))
 
 
-def test_one_change_at_a_time() -> None:
+def test_only_one_isr_change_is_proposed_at_a_time() -> None:
     led = Led(isr=(1,))
     led.fetched(2, 4)
     first = led.leader.isr.pending
@@ -219,7 +219,7 @@ def test_a_steady_reader_just_behind_the_end_stays_in_sync() -> None:
         assert led.leader.lagging(led.node.now_ms) == frozenset(), n
 
 
-def test_a_member_that_is_no_replica_any_more_lags() -> None:
+def test_an_isr_member_that_is_no_longer_a_replica_lags() -> None:
     led = Led(isr=(1, 2), replicas=(1, 2))
     led.leader.assign((1, 3), led.leader.followers)
     assert led.leader.lagging(led.node.now_ms) == {2}
@@ -240,7 +240,7 @@ def test_an_accepted_proposal_is_the_new_isr() -> None:
     assert led.leader.partition_epoch == 2
 
 
-def test_an_answer_that_metadata_has_overtaken_is_ignored() -> None:
+def test_a_response_older_than_the_metadata_is_ignored() -> None:
     led = Led(isr=(1,))
     led.fetched(2, 4)
     proposal = led.leader.isr.pending
@@ -251,7 +251,7 @@ def test_an_answer_that_metadata_has_overtaken_is_ignored() -> None:
     assert led.leader.isr.committed == {1, 3}
 
 
-def test_metadata_that_was_told_before_withdraws_nothing() -> None:
+def test_metadata_that_the_response_contained_does_not_withdraw_a_later_proposal() -> None:
     """The controller may agree to what was proposed since; then the high watermark must have waited for it."""
     led = Led(isr=(1,))
     led.fetched(2, 4)
@@ -265,7 +265,7 @@ def test_metadata_that_was_told_before_withdraws_nothing() -> None:
     assert led.leader.isr.pending is second
     assert led.leader.isr.maximal == {1, 2, 3}
     led.node.append(led.partition, b"e")
-    led.fetched(2, 5, after_ms=LAG_MS + 1)  # by which 3 counts as caught up no more
+    led.fetched(2, 5, after_ms=LAG_MS + 1)  # so 3 no longer counts as caught up
     assert led.high_watermark == 4
 
 
@@ -295,7 +295,7 @@ def test_an_answer_of_another_epoch_is_ignored(leader_epoch: int, partition_epoc
         (ErrorCode.UNKNOWN_SERVER_ERROR, False, True),
     ],
 )
-def test_what_a_refusal_means(error: ErrorCode, withdrawn: bool, retried: bool) -> None:
+def test_a_refusal_is_retried_or_dropped_by_its_error(error: ErrorCode, withdrawn: bool, retried: bool) -> None:
     led = Led(isr=(1,))
     led.fetched(2, 4)
     proposal = led.leader.isr.pending
@@ -320,7 +320,7 @@ def test_the_low_watermark_is_the_smallest_log_start_of_the_live_replicas() -> N
     assert led.leader.low_watermark() == 4
 
 
-def test_nothing_is_news_when_a_follower_repeats_itself() -> None:
+def test_a_repeated_fetch_at_the_same_offset_moves_no_watermark() -> None:
     led = Led()
     led.fetched(2, 4)
     led.fetched(3, 4)

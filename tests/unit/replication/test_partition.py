@@ -32,7 +32,7 @@ def test_a_leader_notes_its_epoch_even_before_it_writes() -> None:
     assert partition.role.epoch_start_offset == 0
 
 
-def test_a_new_leader_epoch_is_a_new_role_and_the_same_epoch_is_not() -> None:
+def test_only_a_new_leader_epoch_makes_a_new_role() -> None:
     node = Node()
     partition = node.host(state=registration(1, leader_epoch=4, partition_epoch=1))
     role = partition.role
@@ -43,7 +43,7 @@ def test_a_new_leader_epoch_is_a_new_role_and_the_same_epoch_is_not() -> None:
     assert partition.log.epochs.entries == [EpochStart(5, 0)]
 
 
-def test_metadata_of_an_older_partition_epoch_is_passed_over() -> None:
+def test_metadata_of_an_older_partition_epoch_is_ignored() -> None:
     node = Node()
     partition = node.host(state=registration(1, leader_epoch=4, partition_epoch=7))
     assert not partition.make_follower(registration(2, (1, 2), leader_epoch=3, partition_epoch=6))
@@ -55,7 +55,7 @@ def test_metadata_of_an_older_partition_epoch_is_passed_over() -> None:
     assert (partition.leader_id, partition.leader_epoch) == (2, 5)
 
 
-def test_a_partition_epoch_learned_from_the_controllers_answer_counts() -> None:
+def test_a_partition_epoch_from_the_controllers_response_makes_older_metadata_ignored() -> None:
     node = Node()
     node.know(broker(2))
     partition = node.host(state=registration(1, (1, 2), (1,), partition_epoch=3))
@@ -66,7 +66,7 @@ def test_a_partition_epoch_learned_from_the_controllers_answer_counts() -> None:
     assert partition.is_leader
 
 
-def test_a_follower_starts_to_fetch_anew_with_every_leader_epoch() -> None:
+def test_a_follower_restarts_fetching_in_every_leader_epoch() -> None:
     node = Node()
     partition = node.host(state=registration(2, (1, 2), leader_epoch=1, partition_epoch=1))
     role = partition.role
@@ -76,7 +76,7 @@ def test_a_follower_starts_to_fetch_anew_with_every_leader_epoch() -> None:
     assert partition.role is not role
 
 
-def test_what_a_leader_knew_of_its_followers_survives_its_own_re_election() -> None:
+def test_a_re_elected_leader_keeps_the_progress_of_its_followers() -> None:
     node = Node()
     node.know(broker(2))
     partition = node.host(state=registration(1, (1, 2), partition_epoch=1))
@@ -90,7 +90,7 @@ def test_what_a_leader_knew_of_its_followers_survives_its_own_re_election() -> N
     assert partition.leader.followers[2].log_end_offset == -1
 
 
-def test_replicas_that_are_assigned_no_more_are_forgotten() -> None:
+def test_replicas_that_are_no_longer_assigned_are_removed() -> None:
     node = Node()
     partition = node.host(state=registration(1, (1, 2, 3), partition_epoch=1))
     partition.make_leader(registration(1, (1, 3, 4), (1, 3), partition_epoch=2), NOW_MS)
@@ -136,7 +136,7 @@ def test_epochs_are_fenced_before_leadership(
     assert followed_in_epoch_5.fencing_error(epoch, leader_only=leader_only) == followed
 
 
-def test_a_replica_without_a_role_answers_nobody() -> None:
+def test_a_replica_without_a_role_refuses_every_request() -> None:
     node = Node()
     partition = node.host()
     fresh = Partition(partition.log, node.settings, bytes(16))
@@ -144,7 +144,7 @@ def test_a_replica_without_a_role_answers_nobody() -> None:
 
 
 def test_the_refusal_names_the_epochs(led_in_epoch_5: Partition) -> None:
-    with pytest.raises(KafkaError, match=r"asked for leader epoch 4, the leader is 1 in epoch 5"):
+    with pytest.raises(KafkaError, match=r"the request has leader epoch 4; the leader is broker 1 in epoch 5"):
         led_in_epoch_5.fence(4, leader_only=True)
 
 
@@ -171,7 +171,7 @@ def test_only_the_leader_takes_records() -> None:
 def test_acks_all_needs_min_insync_replicas_and_acks_1_does_not() -> None:
     node = Node()
     partition = node.host(state=registration(1, (1, 2, 3), (1,)), config={"min.insync.replicas": "2"})
-    with pytest.raises(KafkaError, match="1 replicas are in sync, 2 are needed") as refused:
+    with pytest.raises(KafkaError, match=r"1 replica\(s\) in sync, min.insync.replicas is 2") as refused:
         node.append(partition, b"a", acks=-1)
     assert code_of(refused) == ErrorCode.NOT_ENOUGH_REPLICAS
     assert partition.log.log_end_offset == 0
@@ -194,7 +194,7 @@ def test_the_high_watermark_stands_still_below_min_insync_replicas() -> None:
     assert partition.log.high_watermark == 0
 
 
-def test_acks_are_there_when_the_high_watermark_has_passed() -> None:
+def test_acks_are_complete_when_the_high_watermark_has_passed_the_records() -> None:
     node = Node()
     node.know(broker(2))
     partition = node.host(state=registration(1, (1, 2)), config={"min.insync.replicas": "2"})
@@ -227,7 +227,7 @@ def read(partition: Partition, offset: int, epoch: int):  # type: ignore[no-unty
     return partition.read(offset, 1_000, Isolation.LOG_END, at_least_one=True, last_fetched_epoch=epoch)
 
 
-def test_a_reader_whose_epochs_agree_is_not_told_to_truncate() -> None:
+def test_a_reader_whose_epochs_agree_gets_no_diverging_epoch() -> None:
     _, partition = with_epochs()
     for offset, epoch in ((0, 0), (2, 0), (2, 2), (5, 2)):
         found = read(partition, offset, epoch)
@@ -257,7 +257,7 @@ def test_an_epoch_that_is_newer_than_all_is_out_of_range() -> None:
 
 
 def test_a_fetch_offset_below_the_log_start_is_out_of_range_even_when_epochs_diverge() -> None:
-    """KAFKA-12996: the reader must start anew, not truncate to an offset that is gone."""
+    """KAFKA-12996: the reader must restart, not truncate to a deleted offset."""
     node, partition = with_epochs()
     partition.delete_records(3, node.now_ms)
     assert read(partition, 4, 4).diverging == EpochEnd(2, 5)
@@ -273,7 +273,7 @@ def test_a_read_in_the_middle_of_a_batch_begins_with_that_batch() -> None:
     assert found.log.slice is not None
 
 
-def test_where_an_epoch_ends() -> None:
+def test_end_of_epoch_returns_the_end_offset_of_an_epoch() -> None:
     _, partition = with_epochs()
     assert partition.end_of_epoch(0) == EpochEnd(0, 2)
     assert partition.end_of_epoch(5, current_leader_epoch=5) == EpochEnd(5, 5)
@@ -283,7 +283,7 @@ def test_where_an_epoch_ends() -> None:
 
 
 def test_a_replica_that_is_not_assigned_is_refused() -> None:
-    """With an epoch it may be known by newer metadata; without one there is nothing to tell."""
+    """With an epoch the metadata may be outdated; without one the request is wrong."""
     _, partition = with_epochs()
     with pytest.raises(KafkaError) as refused:
         partition.follower(9, 5)

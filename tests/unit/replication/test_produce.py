@@ -60,7 +60,7 @@ def test_a_retried_batch_is_answered_with_the_offset_it_has() -> None:
         ("not enough replicas", ErrorCode.NOT_ENOUGH_REPLICAS, True),
     ],
 )
-def test_what_a_refusal_tells(what: str, expected: ErrorCode, tells_log_start: bool) -> None:
+def test_a_response_to_refused_records_has_kafkas_fields(what: str, expected: ErrorCode, tells_log_start: bool) -> None:
     node = Node()
     config = {"max.message.bytes": "1000", "min.insync.replicas": "2"}
     state = registration(2, (1, 2)) if what == "not led here" else None
@@ -86,7 +86,7 @@ def test_what_a_refusal_tells(what: str, expected: ErrorCode, tells_log_start: b
     assert response.message is None
 
 
-def test_records_that_are_refused_one_by_one_are_named() -> None:
+def test_records_that_are_refused_one_by_one_are_listed() -> None:
     node = Node()
     partition = node.host(config={"cleanup.policy": "compact"})
     part = produce(node, partition.key, batch((b"k", b"v"), (None, b"v"), (None, b"w")))

@@ -47,10 +47,11 @@ class FakeBroker:
         self.gone: list[int] = []
         self.contexts: dict[int, ConnectionContext] = {}
         self.handled = 0
-        self.measured = 0  # how many samples there are to tell
+        self.measured = 0  # number of samples in the metrics
         self.ticks = 0
         self.outbox = Outbox()
         self.internal_errors = InternalErrors(logging.getLogger("tailrace.fake"))
+        self.trouble: str | None = None  # why it is not ready
         self.hold_off_ms = 0  # how long connections that come are held off
         self.closed_ms: int | None = None
 
@@ -96,9 +97,9 @@ class FakeBroker:
                 reply(Reply(connection_id, [bytes(frame)]))
             case b"X":
                 reply(Reply(connection_id, [b"half a reply"]))
-                raise RuntimeError("told to")
+                raise RuntimeError("planned failure")
             case b"A":
-                raise FatalError("told to")
+                raise FatalError("planned failure")
             case _:
                 reply(Reply(connection_id, None, close=True))
         return False
@@ -133,6 +134,12 @@ class FakeBroker:
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
         return self.hold_off_ms
+
+    def not_ready_reason(self) -> str | None:
+        return self.trouble
+
+    def describe_waiting(self, now_ms: int) -> dict[str, Any]:
+        return {"time": now_ms, "operations": []}
 
     def explain_fetch(self, query: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
         answer(dict(query))

@@ -12,6 +12,7 @@ from tailrace.server.connections.endpoints import Endpoint
 from tailrace.server.connections.listener import Listener
 from tailrace.server.loop.chores import Chores
 from tailrace.server.loop.loop import Loop
+from tailrace.server.loop.thread_calls import ThreadCalls
 from tailrace.server.loop.turn import Turn
 from tailrace.server.loop.wakeup import WakeUp
 from tailrace.server.settings import ServerSettings
@@ -64,7 +65,7 @@ class Client:
         return replies
 
     def is_closed(self) -> bool:
-        """Whether the server has closed it; all replies must have been received."""
+        """True if the server has closed the connection; all replies must have been received."""
         self.socket.setblocking(False)
         try:
             return self.socket.recv(1, socket.MSG_PEEK) == b""
@@ -107,8 +108,7 @@ class Harness:
             self.broker,
             self.listeners,
             settings,
-            self.chores,
-            self.wakeup,
+            ThreadCalls(self.chores, self.wakeup, self.broker.internal_errors),
             Turn(),
             clock_ms=lambda: self.clock_ms,
             timer_ms=lambda: self.timer_ms,

@@ -9,12 +9,12 @@ from tailrace.server.connections.endpoints import Endpoint
 from tailrace.server.settings import LimitSettings, ServerSettings, SliceStrategy
 
 
-def test_nothing_said_is_the_default() -> None:
+def test_without_properties_the_defaults_are_used() -> None:
     assert ServerSettings.parse({}) == ServerSettings()
     assert ServerSettings.parse({"num.partitions": "3"}) == ServerSettings()
 
 
-def test_every_setting_can_be_said() -> None:
+def test_every_setting_is_read() -> None:
     settings = ServerSettings.parse(
         {
             "listeners": "IN://127.0.0.1:0,PLAINTEXT://:9092",
@@ -69,6 +69,6 @@ def test_every_setting_can_be_said() -> None:
         ("tailrace.slices", "mmap"),
     ],
 )
-def test_what_cannot_be_is_refused_by_its_key(key: str, value: str) -> None:
+def test_an_invalid_value_is_refused_with_the_name_of_its_config(key: str, value: str) -> None:
     with pytest.raises(InvalidConfig, match=key if "SSL" not in value else "SSL"):
         ServerSettings.parse({key: value})

@@ -1,4 +1,4 @@
-"""Records of aborted transactions are no group's that reads what is committed; they count as done with."""
+"""Records of aborted transactions: a read_committed group never gets them; they count as finished."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.shares.aborted import aborted_batches, leave_out_aborted
 from tailrace.shares.acquiring import AcquireMode, AcquireRequest, acquire
-from tailrace.shares.delivery_settings import ShareSettings
+from tailrace.shares.delivery_settings import DeliverySettings
 from tailrace.shares.in_flight import RecordState
-from tailrace.shares.share_partition import PersistedState, SharePartition
+from tailrace.shares.share_partition import SharePartition
+from tailrace.shares.state.persisted_state import PersistedState
 
 TRANSACTIONAL, MARKER = 0x10, 0x30
 
@@ -32,9 +33,9 @@ def test_a_marker_ends_the_transaction_whose_batches_are_left_out() -> None:
     assert [(one.base_offset, one.last_offset) for one in aborted_batches(READ, ABORTED)] == [(2, 3)]
 
 
-def test_what_is_left_out_is_archived_at_once() -> None:
-    partition, settings = SharePartition(0), ShareSettings()
-    partition.begin(PersistedState(0, 0), 0)
+def test_records_of_aborted_transactions_are_archived_at_once() -> None:
+    partition, settings = SharePartition(0), DeliverySettings()
+    partition.begin(PersistedState(0, 0, 0, 0, 0), 0)
     acquired = acquire(partition, AcquireRequest("a", AcquireMode.BATCH_OPTIMIZED, 500, 500), 0, READ, settings, 0)
     assert [tuple(one) for one in acquired] == [(0, 9, 1)]
     told = leave_out_aborted(partition, acquired, READ, ABORTED)

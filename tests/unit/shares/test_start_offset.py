@@ -20,7 +20,7 @@ HOUR_MS = 3_600_000
 
 
 class Searches:
-    """Start offsets whose searches run when the test says so."""
+    """Start offsets whose searches run when the test starts them."""
 
     def __init__(self) -> None:
         self.waiting: list[tuple[Callable[[], Any], Callable[[Any, int], None], Callable[[BaseException, int], None]]]

@@ -1,4 +1,4 @@
-"""Purgatory: watch, check, expire; nothing lingers."""
+"""Purgatory: operations are watched, checked and expired, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 
 class Waiting(DelayedOperation):
-    """Completes when told to; notes what happens to it."""
+    """An operation that completes when the test sets it ready, and records how it ended."""
 
     def __init__(self, deadline_ms: int = 1_000, name: str = "") -> None:
         super().__init__(deadline_ms)
@@ -41,7 +41,7 @@ def is_empty(purgatory: Purgatory) -> bool:
     return (told.waiting, told.watched_keys) == (0, 0) and purgatory.next_deadline_ms() is None
 
 
-def test_what_is_ready_never_waits() -> None:
+def test_a_complete_operation_is_not_parked() -> None:
     purgatory = Purgatory()
     operation = Waiting()
     operation.is_ready = True
@@ -50,7 +50,7 @@ def test_what_is_ready_never_waits() -> None:
     assert is_empty(purgatory)
 
 
-def test_a_check_of_any_of_its_keys_completes_it() -> None:
+def test_a_check_of_any_key_completes_the_operation() -> None:
     for key in ("a", "b", "c"):
         purgatory = Purgatory()
         operation = parked(purgatory, "a", "b", "c")
@@ -75,7 +75,7 @@ def test_a_completed_operation_leaves_every_watch_list_and_its_deadline_at_once(
     assert operation.ended == ["completed at 1"]
 
 
-def test_deadlines_of_operations_that_completed_do_not_pile_up() -> None:
+def test_deadlines_of_completed_operations_do_not_accumulate() -> None:
     purgatory = Purgatory()
     for n in range(10_000):
         operation = parked(purgatory, "a", deadline_ms=1_000_000 + n)
@@ -85,7 +85,7 @@ def test_deadlines_of_operations_that_completed_do_not_pile_up() -> None:
     assert is_empty(purgatory)
 
 
-def test_it_expires_at_its_deadline_and_not_before() -> None:
+def test_an_operation_expires_at_its_deadline_and_not_before() -> None:
     purgatory = Purgatory()
     late, soon = parked(purgatory, "a", deadline_ms=20), parked(purgatory, "a", deadline_ms=10)
     assert purgatory.next_deadline_ms() == 10
@@ -108,8 +108,8 @@ def test_the_earliest_deadline_expires_first() -> None:
     assert order == [10, 20, 30]
 
 
-def test_a_change_reported_before_it_is_watched_is_not_missed() -> None:
-    """Tried once before it is parked and once after."""
+def test_a_check_before_the_operation_is_watched_is_not_missed() -> None:
+    """The operation is tried once before it is parked and once after."""
     purgatory = Purgatory()
     operation = Waiting()
 
@@ -125,12 +125,12 @@ def test_a_change_reported_before_it_is_watched_is_not_missed() -> None:
     assert is_empty(purgatory)
 
 
-def test_without_a_report_one_try_is_enough() -> None:
+def test_without_a_check_an_operation_is_tried_once() -> None:
     purgatory = Purgatory()
     assert len(parked(purgatory, "a").tries) == 1
 
 
-def test_the_same_key_twice_is_one_watch() -> None:
+def test_a_key_given_twice_is_watched_once() -> None:
     purgatory = Purgatory()
     operation = parked(purgatory, "a", "a")
     operation.is_ready = True
@@ -139,7 +139,7 @@ def test_the_same_key_twice_is_one_watch() -> None:
     assert is_empty(purgatory)
 
 
-def test_a_cancelled_operation_is_never_answered() -> None:
+def test_a_cancelled_operation_neither_completes_nor_expires() -> None:
     purgatory = Purgatory()
     operation = parked(purgatory, "a")
     assert purgatory.cancel(operation)
@@ -151,18 +151,18 @@ def test_a_cancelled_operation_is_never_answered() -> None:
     assert is_empty(purgatory)
 
 
-def test_an_answer_that_sets_off_another_check_completes_each_once() -> None:
+def test_a_check_within_a_completion_completes_each_operation_once() -> None:
     purgatory = Purgatory()
     first, second = parked(purgatory, "a"), parked(purgatory, "a", "b")
     first.is_ready = second.is_ready = True
     first.on_try = lambda: purgatory.check("b", 1)
-    assert purgatory.check("a", 1) == 1  # the other one was counted by the check within
+    assert purgatory.check("a", 1) == 1  # the inner check counted the other operation
     assert (len(first.ended), len(second.ended)) == (1, 1)
     assert purgatory.statistics().completed == 2
     assert is_empty(purgatory)
 
 
-def test_an_operation_cancelled_by_the_answer_before_it_is_left_alone() -> None:
+def test_an_operation_cancelled_by_an_earlier_completion_is_not_tried() -> None:
     purgatory = Purgatory()
     first, second = parked(purgatory, "a"), parked(purgatory, "a")
     first.is_ready = second.is_ready = True
@@ -171,7 +171,7 @@ def test_an_operation_cancelled_by_the_answer_before_it_is_left_alone() -> None:
     assert second.ended == []
 
 
-def test_an_expiry_that_completes_another_of_the_same_moment_ends_each_once() -> None:
+def test_an_expiry_that_completes_an_operation_of_the_same_deadline_ends_each_once() -> None:
     purgatory = Purgatory()
     first, second = parked(purgatory, "a"), parked(purgatory, "b")
     second.is_ready = True
@@ -186,7 +186,7 @@ def test_an_expiry_that_completes_another_of_the_same_moment_ends_each_once() ->
     assert (first.ended, second.ended) == (["expired at 1000"], ["completed at 1000"])
 
 
-def test_a_linked_key_is_checked_with_the_key_it_hangs_on() -> None:
+def test_a_linked_key_is_checked_with_its_key() -> None:
     purgatory = Purgatory()
     purgatory.link("partition", "session")
     operation = parked(purgatory, "session")
@@ -198,7 +198,7 @@ def test_a_linked_key_is_checked_with_the_key_it_hangs_on() -> None:
     assert purgatory.statistics().linked_keys == 0
 
 
-def test_an_unlinked_key_is_checked_no_more() -> None:
+def test_an_unlinked_key_is_not_checked() -> None:
     purgatory = Purgatory()
     purgatory.link("partition", "session")
     purgatory.unlink("partition", "session")
@@ -209,7 +209,7 @@ def test_an_unlinked_key_is_checked_no_more() -> None:
     assert purgatory.check("session", 1) == 1
 
 
-def test_statistics_tell_what_happened() -> None:
+def test_statistics_count_completed_and_expired_operations() -> None:
     purgatory = Purgatory()
     done, over = parked(purgatory, "a", "b"), parked(purgatory, "b")
     assert purgatory.statistics()[:3] == (2, 2, 0)

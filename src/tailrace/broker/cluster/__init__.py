@@ -1,10 +1,10 @@
-"""A broker of a cluster: its controllers and the other brokers. A broker that is alone has none of these parts.
+"""Communication of a broker with its controllers and with other brokers. A cluster of one node does not use it.
 
-quorum_startup.py         joining: the metadata is followed, the broker registers and waits to be let in
-forwarding.py             Forwarding: requests that only the controller may decide
+quorum_startup.py         joining a cluster: read the metadata, register, wait to be unfenced
+forwarding.py             Forwarding: forwards requests to the controller
 config_forwarding.py      AlterConfigs and IncrementalAlterConfigs, checked here before they are forwarded
 directory_assignments.py  DirectoryAssignments: reports the log directories of replicas to the controller
-replication.py            Replication: fetches what is followed, proposes in-sync replicas
-transaction_peers.py      TransactionPeers: markers and partitions of transactions, sent to other brokers
-share_state_peers.py      ShareStatePeers: state of share groups, asked of other brokers
+replication.py            Replication: fetches from leaders, proposes ISR changes to the controller
+transaction_peers.py      TransactionPeers: requests about transactions to other brokers
+share_state_peers.py      ShareStatePeers: requests about share group state to other brokers
 """

@@ -1,7 +1,7 @@
-"""AlterConfigs and IncrementalAlterConfigs where the controller is another node.
+"""AlterConfigs and IncrementalAlterConfigs if the controller is another node.
 
-What a broker may be set to only it can tell, so its own settings are checked here, and those of its loggers, which
-nobody keeps, are changed here. The rest, and what has stood the check, is the controller's to decide.
+Only the broker itself can check its own settings, so it checks them before the request is forwarded. It changes the
+levels of its loggers itself, because they are not stored in the metadata. All other resources go to the controller.
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ def forward_alter_configs(
     forwarding: Forwarding | None,
     replies: Replies,
 ) -> None:
-    """Either request; `alter_loggers(resource)` carries out and answers for one of loggers, where the API has them."""
+    """Handle AlterConfigs or IncrementalAlterConfigs.
+
+    `alter_loggers(resource)` changes log levels and returns the result. It is None if the API cannot change loggers.
+    """
     assert forwarding is not None
     body = request.body
-    done: dict[int, Any] = {}  # what is answered here, by its place in the request
+    done: dict[int, Any] = {}  # results from this broker, by the resource's index in the request
     for place, resource in enumerate(body.resources):
         if resource.resource_type == ResourceType.BROKER_LOGGER and alter_loggers is not None:
             done[place] = alter_loggers(resource)
@@ -48,7 +51,7 @@ def forward_alter_configs(
     left = [place for place in range(len(body.resources)) if place not in done]
 
     def complete(response: Any) -> None:
-        """Put the controller's answers and ours in the order of the request."""
+        """Put the results of the controller and of this broker in the order of the request."""
         answers = {**dict(zip(left, response.responses, strict=False)), **done}
         response.responses = [answers[place] for place in sorted(answers)]
 
@@ -62,8 +65,10 @@ def forward_alter_configs(
 
 
 def _checked(body: Any, resource: Any, *, config: BrokerConfig, controller: Controller) -> Any:
-    """What a controller that knows this broker would answer."""
-    state = ControlState(image=controller.image, configs=config.effective, new_id=_nothing_new, next_int=_no_dice)
+    """Validate the settings of this broker as a controller does. Return the result."""
+    state = ControlState(
+        image=controller.image, configs=config.effective, new_id=_no_new_id, next_int=_no_random_number
+    )
     alone = body.__class__(resources=[resource], validate_only=True)
     check = partial(check_broker_change, config, controller.image)
     if isinstance(alone, IncrementalAlterConfigsRequest):
@@ -71,9 +76,9 @@ def _checked(body: Any, resource: Any, *, config: BrokerConfig, controller: Cont
     return plan_alter_configs(state, alone, check_broker=check).result.responses[0]
 
 
-def _nothing_new() -> bytes:
-    raise AssertionError("a check makes nothing")
+def _no_new_id() -> bytes:
+    raise AssertionError("a validation creates no ids")
 
 
-def _no_dice(_: int) -> int:
-    raise AssertionError("a check throws no dice")
+def _no_random_number(_: int) -> int:
+    raise AssertionError("a validation needs no random numbers")

@@ -1,7 +1,7 @@
 """DirectoryAssignments: reports the log directory of a replica to the controller if the metadata has another one.
 
-With one directory there is nothing to report, because the controller assigns new replicas to it. With several, the
-broker chooses, and the controller has to know, so that it can elect other leaders when a directory fails.
+If the broker has one directory, the controller assigns new replicas to it, and no report is needed. If it has several,
+the broker chooses. The controller must learn the choice, so that it can elect other leaders when a directory fails.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class DirectoryAssignments:
         self._partitions = partitions
 
     def check_all(self, now_ms: int) -> None:
-        """Report all replicas that are hosted here."""
+        """Check all replicas that are hosted here."""
         image = self._controller.image
         for partition in self._partitions:
             state = image.partition(partition.key)
@@ -28,13 +28,13 @@ class DirectoryAssignments:
                 self.check(partition, state, now_ms)
 
     def check(self, partition: Partition, state: PartitionRegistration, now_ms: int) -> None:
-        """Report a replica that was just hosted as `state` says."""
+        """Report the directory of a replica if `state` has another one."""
         node_id, image = self._controller.node_id, self._controller.image
         if node_id not in state.replicas or not image.record_versions.has_directories:
             return
         place = self._logs.directory_of(partition.log).id
         move = partition.move
         if move is not None and state.directory_of(node_id) == move.target.id:
-            return  # it is about to come there
+            return  # the replica is being moved there
         if state.directory_of(node_id) != place:
             self._controller.assign_directories([(place, partition.topic_id, partition.key.partition)], now_ms)

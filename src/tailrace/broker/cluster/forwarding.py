@@ -1,11 +1,11 @@
-"""Forwarding: requests that only the controller may decide, sent to it where it is another node.
+"""Forwarding: forwards requests to the controller, if the controller is another node.
 
-A client's request travels in an Envelope with its header, its principal and its address, because the controller
-authorizes it. The response goes back to the client unchanged. A version that controllers no longer serve is sent in the
-oldest version that they do, and answered in the client's.
+A client's request is sent in an Envelope with its header, its principal and its address, because the controller
+authorizes it. The response goes back to the client unchanged. If controllers no longer support the client's version,
+the request is sent in the oldest version that they support, and the response is encoded in the client's version.
 
-Topics that are created on the way (those of the coordinators, and those created on first use) are requested in the same
-way, one request per topic at a time. The client that needs the topic has to retry.
+Topics that the broker needs itself are created in the same way: the topics of the coordinators, and topics that are
+created on first use. There is at most one request per topic at a time. The client that needs the topic has to retry.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tailrace.protocol.messages import CreateTopicsRequest, DefaultPrincipalData
 from tailrace.protocol.registry import response_class
 from tailrace.waiting.outbox import Failure
 
-# Requests that no handler here sees. AlterConfigs, IncrementalAlterConfigs and requests about delegation tokens are
-# checked by their handlers first.
+# APIs that are forwarded without a handler. AlterConfigs, IncrementalAlterConfigs and requests about delegation tokens
+# are forwarded too, but their handlers check them first.
 FORWARDED: Final = frozenset(
     {
         ApiKey.CREATE_TOPICS,
@@ -61,9 +61,9 @@ class Forwarding:
     def __init__(self, replies: Replies, controller: RemoteController, *, timeout_ms: int) -> None:
         self._replies = replies
         self._controller = controller
-        self._timeout_ms = timeout_ms  # for topics
+        self._timeout_ms = timeout_ms  # of CreateTopics
         self._limited_log = LimitedLog(_log)
-        self._being_made: set[str] = set()  # topics that the controller was asked for
+        self._being_made: set[str] = set()  # topics whose creation was requested
 
     def _warn(self, event: str, now_ms: int, **about: str) -> None:
         self._limited_log.write(logging.WARNING, event, now_ms, event, trace=None, **about)
@@ -80,7 +80,7 @@ class Forwarding:
             self._answer(asked, version, response, complete, now_ms)
 
         def failed(failure: Failure, now_ms: int) -> None:
-            self._warn("a request is not forwarded", now_ms, api=api(asked.api_key).name, error=failure.value)
+            self._warn("a request could not be forwarded", now_ms, api=api(asked.api_key).name, error=failure.value)
             self._refuse(asked, ErrorCode.REQUEST_TIMED_OUT, now_ms)
 
         self._controller.forward(
@@ -97,7 +97,7 @@ class Forwarding:
     ) -> None:
         if envelope.error_code or envelope.response_data is None:
             code = ErrorCode(envelope.error_code).name
-            self._warn("the controller refuses a forwarded request", now_ms, api=api(request.api_key).name, error=code)
+            self._warn("the controller refused a forwarded request", now_ms, api=api(request.api_key).name, error=code)
             self._refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
             return
         data = envelope.response_data
@@ -105,14 +105,14 @@ class Forwarding:
             _, position = read_response_header(request.api_key, version, data)
             response: Any = response_class(request.api_key).decode(data, version, position)
         except ProtocolError as error:
-            _log.error("the controller's answer to a forwarded request cannot be read: %s", error)
+            _log.error("the controller's response to a forwarded request cannot be decoded: %s", error)
             self._refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
             return
         complete(response)
         self._replies.answer(request, response, now_ms, getattr(response, "throttle_time_ms", 0))
 
     def _refuse(self, request: Request, code: ErrorCode, now_ms: int) -> None:
-        """Send an error for the whole request if the API has a field for it; else close the connection."""
+        """Send an error in the response's top-level error code. Close the connection if the API has no such field."""
         response: Any = response_class(request.api_key)()
         if hasattr(response, "error_code"):
             response.error_code = code
@@ -120,10 +120,10 @@ class Forwarding:
         else:
             self._replies.reply_nothing(request, now_ms, close=True)
 
-    # Topics that are created on the way
+    # Topics that the broker needs
 
     def make_topic(self, topic: CreateTopicsRequest.CreatableTopic, request: Request | None, now_ms: int) -> None:
-        """Request a topic, in the name of the client whose request needs it, or in the broker's own."""
+        """Request the creation of a topic, with the principal of the client that needs it or of this broker."""
         name = topic.name
         if name in self._being_made:
             return
@@ -135,7 +135,9 @@ class Forwarding:
             result = response.topics[0]
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 code = ErrorCode(result.error_code).name
-                self._warn("a topic is not created", now_ms, topic=name, error=f"{code} {result.error_message or ''}")
+                self._warn(
+                    "a topic could not be created", now_ms, topic=name, error=f"{code} {result.error_message or ''}"
+                )
 
         def envelope_answered(envelope: Any, now_ms: int) -> None:
             if envelope.error_code or envelope.response_data is None:
@@ -147,7 +149,7 @@ class Forwarding:
 
         def failed(failure: Failure, now_ms: int) -> None:
             self._being_made.discard(name)
-            self._warn("a topic is not created", now_ms, topic=name, error=failure.value)
+            self._warn("a topic could not be created", now_ms, topic=name, error=failure.value)
 
         version = api(ApiKey.CREATE_TOPICS).offered.high
         if request is None:

@@ -1,9 +1,9 @@
 """Joining a cluster: the start of a broker whose controllers are other nodes.
 
-    1  the copy of the metadata log is opened, and the quorum is followed from its end (`open_remote_controller`)
-    2  the broker registers and reports its offset until the controller considers it caught up (`catch_up`)
-    3  (the logs are loaded, as the metadata says)
-    4  the broker asks to be unfenced, and serves when its own metadata says that it is (`join_cluster`)
+    1  open the copy of the metadata log, to fetch from the quorum from its end on (`open_remote_controller`)
+    2  register, and report the metadata offset until the controller considers the broker caught up (`catch_up`)
+    3  load the partition logs (`storage/`)
+    4  ask to be unfenced, and wait until the broker's own metadata has it as unfenced (`join_cluster`)
 
 The process that opens the broker supplies the `Network`, which runs until a condition holds and returns the time.
 """
@@ -37,22 +37,22 @@ from tailrace.waiting.outbox import Outbox
 
 
 class Network(Protocol):
-    """The network of a broker that is not served yet."""
+    """The network of a broker whose server does not run yet."""
 
     def follow(self, controller: RemoteController) -> None:
-        """Send from now on what the broker sends."""
+        """Begin to send the requests in the broker's outbox."""
 
     def join(self) -> None:
         """Begin the broker's heartbeats."""
 
-    def run_until(self, is_so: Callable[[], bool], what: str) -> int:
-        """Send, receive and tick until something is so. Return the time then."""
+    def run_until(self, condition: Callable[[], bool], what: str) -> int:
+        """Send, receive and tick until the condition holds. Return the time then. `what` describes the condition."""
 
     def call_soon(self, function: Callable[[], None]) -> bool:
-        """From any thread: run a function on the broker's thread. Return False if there is no loop."""
+        """Run a function on the broker's thread; called from any thread. Return False if there is no loop."""
 
     def stop(self) -> None:
-        """End the heartbeats, because the broker ends or is not going to be served."""
+        """End the heartbeats, because the broker stops or its start has failed."""
 
 
 def observer_settings(config: BrokerConfig) -> ObserverSettings:
@@ -77,7 +77,7 @@ def open_remote_controller(
     listener: Callable[[Change, int], None],
     now_ms: int,
 ) -> RemoteController:
-    """Open the copy of the metadata log; `directories` has the ids of the log directories by path. Send nothing yet."""
+    """Open the copy of the metadata log, without sending a request. `directories` are the directory ids by path."""
     log = ObservedLog(files, config.metadata_log_dir, identity, config.metadata_log, now_ms=now_ms)
     lifecycle = BrokerLifecycle(
         BrokerRegistration(
@@ -111,14 +111,16 @@ def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int
     controller.begin(now_ms)
     network.follow(controller)
     if controller.lifecycle.previous_epoch >= 0:
-        network.run_until(lambda: controller.observer.is_current, "a controller says what the cluster knows")
+        network.run_until(lambda: controller.observer.is_current, "a controller sends the current metadata")
         controller.lifecycle.come_back(controller.image.brokers.get(controller.node_id))
     network.join()
-    return network.run_until(lambda: controller.has_caught_up, "the controllers let this broker in")
+    return network.run_until(
+        lambda: controller.has_caught_up, "the controller registers this broker and its metadata is current"
+    )
 
 
 class ClusterParts(NamedTuple):
-    """The parts of a broker that speak to its controllers and to other brokers."""
+    """The services that send requests to the controllers and to other brokers."""
 
     forwarding: Forwarding
     transaction_peers: TransactionPeers
@@ -147,7 +149,7 @@ def cluster_parts(
             lambda: controller.image,
             listener=listener,
             node_id=controller.node_id,
-            # By then a coordinator that works has answered, if need be that it could not write in time.
+            # A working coordinator responds within this time, even if its own write times out.
             timeout_ms=2 * config.integer("share.coordinator.write.timeout.ms"),
         ),
         Replication(config, controller, partitions, outbox, current_round.appended, now_ms),
@@ -156,7 +158,7 @@ def cluster_parts(
 
 
 def join_cluster(controller: RemoteController, network: Network, parts: ClusterParts, now_ms: int) -> None:
-    """Wait to be let in, once everything is loaded."""
+    """Wait until the controller unfences the broker. Called when all logs are loaded."""
     parts.assignments.check_all(now_ms)
     controller.start_broker(now_ms)
     network.run_until(lambda: controller.is_let_in, "this broker is unfenced")
@@ -164,6 +166,6 @@ def join_cluster(controller: RemoteController, network: Network, parts: ClusterP
 
 
 def _previous_epoch(files: Files, directories: Mapping[str, bytes]) -> int:
-    """Return the broker epoch of the last stop; -1 unless it was clean in every directory."""
+    """Return the broker epoch of the last stop, or -1 unless the stop was clean in every directory."""
     noted = [read_clean_shutdown(files, join(path, file_names.CLEAN_SHUTDOWN)) for path in directories]
     return min(-1 if one is None else one for one in noted)

@@ -1,7 +1,7 @@
 """Replication: replicas on several brokers.
 
-The partitions that this broker follows are fetched from their leaders; for those that it leads, in-sync replicas are
-proposed to the controller. A broker that is alone has no Replication.
+The broker fetches the partitions that it follows from their leaders. For the partitions that it leads, it proposes ISR
+changes to the controller. A cluster of one node has no Replication.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Replication:
         self._config = config
         self._controller = controller
         self._partitions = partitions
-        self._image: MetadataImage | None = None  # whose settings are in force
+        self._image: MetadataImage | None = None  # the image whose settings are applied
         self._is_started = False
         listener = config.inter_broker_listener.name
 
@@ -81,12 +81,12 @@ class Replication:
         )
 
     def hosted(self, partition: Partition, _: PartitionRegistration, __: int) -> None:
-        """Follow the leader of a partition that has got its role from new metadata."""
+        """Follow the leader of a partition that new metadata has made a follower."""
         if self._is_started:
             self.fetchers.follow(partition)
 
     def start(self) -> None:
-        """Begin to follow, once the broker is unfenced."""
+        """Begin to fetch from leaders. Called when the broker is unfenced."""
         self._is_started = True
         for partition in self._partitions:
             self.fetchers.follow(partition)

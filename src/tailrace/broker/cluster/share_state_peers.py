@@ -1,7 +1,7 @@
-"""ShareStatePeers: questions about share groups' state, sent to the brokers that keep it.
+"""ShareStatePeers: sends operations on share group state to the brokers that coordinate it.
 
-Those of one kind and one group that come while others are on their way to the same broker leave together, when the
-answer to these is there.
+There is at most one request in flight per broker, kind of operation and group. Operations that arrive meanwhile are
+sent together in one request after the response.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from tailrace.broker.cluster.transaction_peers import peer_of
-from tailrace.broker.shares.share_questions import Question, request_of
+from tailrace.broker.shares.state_operations import StateOperation, request_of
 from tailrace.coordinator.runtime import Answer, Refuse
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId
-from tailrace.shares.state.share_state_coordinator import SharePartitionKey
+from tailrace.shares.state.persisted_state import SharePartitionKey
 from tailrace.waiting.outbox import Failure, Outbox
 
 CHANNEL: Final = "share-state"
@@ -28,7 +28,7 @@ _CODES: Final = {
 }
 
 
-class _Way(NamedTuple):
+class _Route(NamedTuple):
     broker_id: BrokerId
     kind: type
     group_id: str
@@ -36,7 +36,7 @@ class _Way(NamedTuple):
 
 class _Sent(NamedTuple):
     key: SharePartitionKey
-    question: Question[Any]
+    operation: StateOperation[Any]
     answer: Answer[Any]
     refuse: Refuse
 
@@ -50,57 +50,57 @@ class ShareStatePeers:
         self._image = image
         self._listener = listener
         self._timeout_ms = timeout_ms
-        self._waiting: dict[_Way, list[_Sent]] = {}  # behind what is on its way
+        self._waiting: dict[_Route, list[_Sent]] = {}  # operations that wait for the request in flight
 
     def ask(
         self,
         broker_id: BrokerId,
         key: SharePartitionKey,
-        question: Question[Any],
+        operation: StateOperation[Any],
         answer: Answer[Any],
         refuse: Refuse,
         now_ms: int,
     ) -> None:
-        way, sent = _Way(broker_id, type(question), key.group_id), _Sent(key, question, answer, refuse)
-        waiting = self._waiting.get(way)
+        route, sent = _Route(broker_id, type(operation), key.group_id), _Sent(key, operation, answer, refuse)
+        waiting = self._waiting.get(route)
         if waiting is None:
-            self._send(way, [sent], now_ms)
+            self._send(route, [sent], now_ms)
         else:
             waiting.append(sent)
 
-    def _send(self, way: _Way, sent: list[_Sent], now_ms: int) -> None:
-        peer = peer_of(self._image(), way.broker_id, self._listener, CHANNEL)
+    def _send(self, route: _Route, sent: list[_Sent], now_ms: int) -> None:
+        peer = peer_of(self._image(), route.broker_id, self._listener, CHANNEL)
         if peer is None:
-            _refuse_all(sent, KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"broker {way.broker_id}"), now_ms)
+            _refuse_all(sent, KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"broker {route.broker_id}"), now_ms)
             return
-        self._waiting[way] = []
+        self._waiting[route] = []
 
         def answered(response: Any, now_ms: int) -> None:
-            self._go_on(way, now_ms)
-            told = {(topic.topic_id, one.partition): one for topic in response.results for one in topic.partitions}
+            self._send_waiting(route, now_ms)
+            results = {(topic.topic_id, one.partition): one for topic in response.results for one in topic.partitions}
             for one in sent:
-                _respond(one, told.get((one.key.topic_id, one.key.partition)), now_ms)
+                _respond(one, results.get((one.key.topic_id, one.key.partition)), now_ms)
 
         def failed(failure: Failure, now_ms: int) -> None:
-            self._go_on(way, now_ms)
-            _refuse_all(sent, KafkaError(_CODES[failure], f"broker {way.broker_id}: {failure.value}"), now_ms)
+            self._send_waiting(route, now_ms)
+            _refuse_all(sent, KafkaError(_CODES[failure], f"broker {route.broker_id}: {failure.value}"), now_ms)
 
-        body = request_of(way.group_id, ((one.key, one.question) for one in sent))
+        body = request_of(route.group_id, ((one.key, one.operation) for one in sent))
         self._outbox.send(peer, body, answered, failed, timeout_ms=self._timeout_ms)
 
-    def _go_on(self, way: _Way, now_ms: int) -> None:
-        waiting = self._waiting.pop(way)
+    def _send_waiting(self, route: _Route, now_ms: int) -> None:
+        waiting = self._waiting.pop(route)
         if waiting:
-            self._send(way, waiting, now_ms)
+            self._send(route, waiting, now_ms)
 
 
 def _respond(sent: _Sent, result: Any, now_ms: int) -> None:
     if result is None:
-        sent.refuse(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer has nothing of {sent.key}"), now_ms)
+        sent.refuse(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the response has no result for {sent.key}"), now_ms)
     elif result.error_code:
         sent.refuse(KafkaError(ErrorCode(result.error_code), result.error_message or ""), now_ms)
     else:
-        sent.answer(sent.question.told(result), now_ms)
+        sent.answer(sent.operation.result_of(result), now_ms)
 
 
 def _refuse_all(sent: list[_Sent], error: KafkaError, now_ms: int) -> None:

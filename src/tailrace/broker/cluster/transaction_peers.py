@@ -1,9 +1,10 @@
-"""TransactionPeers: transactions that reach over several brokers.
+"""TransactionPeers: requests to other brokers for transactions that span several brokers.
 
-    WriteTxnMarkers       markers of our coordinator's transactions, for partitions that other brokers lead
-    AddPartitionsToTxn    what is about to be written here, made known to a coordinator elsewhere, or asked there
+    WriteTxnMarkers       writes markers of this broker's coordinator to partitions that other brokers lead
+    AddPartitionsToTxn    adds partitions led here to a transaction that another broker coordinates, or verifies that
+                          they are part of it
 
-A marker that was not written is routed again, to whoever leads the partition then (`markers.py`).
+A marker that could not be written is sent again, to the broker that leads the partition by then (`markers.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Errors = dict[TopicPartition, ErrorCode]
 
 
 def peer_of(image: MetadataImage, broker_id: BrokerId, listener: str, channel: str) -> Peer | None:
-    """Where other brokers reach a broker; None if it is not registered, or not on that listener."""
+    """Return the address of a broker for other brokers, or None if it is not registered with that listener."""
     broker = image.brokers.get(broker_id)
     endpoint = None if broker is None else broker.endpoints.get(listener)
     return None if endpoint is None else Peer(channel, endpoint.host, endpoint.port)
@@ -88,7 +89,7 @@ class TransactionPeers:
         *,
         is_added: bool,
     ) -> None:
-        """Add partitions to a transaction at its coordinator, or ask whether they are part of it."""
+        """Add partitions to a transaction at its coordinator, or verify that they are part of it (not `is_added`)."""
 
         def all_of(code: ErrorCode, now_ms: int) -> None:
             answer(dict.fromkeys(partitions, code), now_ms)
@@ -96,7 +97,7 @@ class TransactionPeers:
         def answered(response: Any, now_ms: int) -> None:
             if response.error_code:
                 code = ErrorCode(response.error_code)
-                # That we may not ask is no fault of the producer's.
+                # This broker lacks the right to ask; the producer must not get an authorization error for it.
                 refused = code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
                 all_of(ErrorCode.INVALID_TXN_STATE if refused else code, now_ms)
                 return

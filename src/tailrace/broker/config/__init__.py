@@ -1,16 +1,16 @@
-"""The broker's settings: server.properties, listeners, security, and what may change while the broker runs.
+"""The broker's settings: server.properties, listeners, security, and changes while the broker runs.
 
 properties_file.py     Java's properties files
 broker_config.py       BrokerConfig: typed view of server.properties
-config_support.py      what becomes of each of Kafka's broker keys here
-role_config.py         Roles: a node that is its own controller, or a broker below other controllers
+config_support.py      which of Kafka's broker keys are honoured, have no effect, or are not supported
+role_config.py         Roles: a node that is its own controller, or a broker with separate controllers
 listener_config.py     listeners, their addresses and security protocols
-listener_keys.py       keys that may be set for one listener
+listener_keys.py       keys that can be set for one listener
 sasl_config.py         SaslSettings: mechanisms and passwords of a listener
-oauth_config.py        OauthSettings: tokens that a listener with OAUTHBEARER accepts
+oauth_config.py        OauthSettings: rules for the tokens of a listener with OAUTHBEARER
 authorizer_config.py   authorizer_of: the configured authorizer
-group_limits.py        limits of group settings
-dynamic_config.py      settings that may change while the broker runs
-broker_changes.py      checks of such a change against what the broker is now
+group_limits.py        minimum and maximum of group settings
+dynamic_config.py      checks of settings that change while the broker runs
+broker_changes.py      checks of such a change against the broker's current settings
 config_description.py  configs with their sources, for DescribeConfigs
 """

@@ -1,7 +1,7 @@
 """authorizer_of: authorizer.class.name with super.users and allow.everyone.if.no.acl.found.
 
-Kafka's StandardAuthorizer is the one that there is; others are Java classes. The last two keys are the authorizer's
-own, and mean nothing without one.
+Only Kafka's StandardAuthorizer is supported, because other authorizers are Java classes. super.users and
+allow.everyone.if.no.acl.found have no effect without an authorizer.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 def authorizer_of(static: Mapping[str, str]) -> StandardAuthorizer | None:
-    """Who decides, without any entries yet; None if nobody does. InvalidConfig for a class that is not there."""
+    """Return the configured authorizer, without ACLs yet, or None if authorization is off.
+
+    Raise InvalidConfig for a class that is not supported.
+    """
     name = static.get(CLASS_NAME, "").strip()
     if not name:
         return None
     if name != STANDARD:
-        raise InvalidConfig(f"{CLASS_NAME}: {name} is not supported; {STANDARD} is")
+        raise InvalidConfig(f"{CLASS_NAME}: {name} is not supported; use {STANDARD}")
     unlisted = static.get(ALLOW_UNLISTED, "").strip().lower() == "true"
     return StandardAuthorizer(_super_users(static.get(SUPER_USERS, "")), allows_unlisted=unlisted)
 
@@ -35,5 +38,7 @@ def _super_users(text: str) -> frozenset[str]:
     for user in users:
         kind, colon, name = user.partition(":")
         if not (kind and colon and name):
-            raise InvalidConfig(f"{SUPER_USERS}: '{user}' is no principal; one is User:NAME, several have ';' between")
+            raise InvalidConfig(
+                f"{SUPER_USERS}: '{user}' is not a principal; write User:NAME, and separate several with ';'"
+            )
     return users

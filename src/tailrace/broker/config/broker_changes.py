@@ -1,7 +1,8 @@
-"""What a change of a broker's settings has to satisfy, being what the broker is now.
+"""Checks of a change of a broker's settings against its current settings.
 
-Counts of threads are halved or doubled at most; some of these pools we do not have, but what Kafka's brokers would
-refuse, their cluster cannot be set to. Only directories of the broker's can be cordoned.
+A change may at most halve or double a number of threads. Tailrace has only some of these thread pools, but it refuses
+the same changes as Kafka, because Kafka's brokers may be in the same cluster. Only the broker's own log directories can
+be cordoned.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _COUNTS: Final = ("num.io.threads", "num.replica.fetchers", "num.recovery.thread
 def check_broker_change(
     config: BrokerConfig, image: MetadataImage, settings: Mapping[str, str], per_broker: bool
 ) -> None:
-    """Refuse what this broker, or all of them, could not be set to."""
+    """Raise KafkaError for a change that this broker, or all brokers, cannot apply."""
     check_dynamic_config(settings, per_broker)
     if CORDONED in settings:
         names = definition("broker")[CORDONED].parse(settings[CORDONED])
@@ -59,8 +60,8 @@ def _check_assignment_intervals(config: BrokerConfig, settings: Mapping[str, str
         if not config.integer(low) <= interval_ms <= config.integer(high):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
-                f"{name} is {interval_ms}; it must be between {low}, {config.integer(low)}, "
-                f"and {high}, {config.integer(high)}",
+                f"{name} is {interval_ms}; it must be between {config.integer(low)} ({low}) "
+                f"and {config.integer(high)} ({high})",
             )
 
 

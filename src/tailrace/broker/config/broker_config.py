@@ -1,16 +1,16 @@
 """BrokerConfig: typed view of server.properties.
 
-Every key that Kafka 4.3 knows has its type, default and allowed values (`model/configs/config_definitions.py`) and is
-honoured, without effect, or not supported (`config_support.py`). What is not allowed, or asks for something that we do
-not do, is an InvalidConfig that names the key; what has no effect, and keys that nobody knows, are in `warnings`.
+Every key of Kafka 4.3 has its type, default and allowed values (`model/configs/config_definitions.py`). It is honoured,
+has no effect, or is not supported (`config_support.py`). A value that is not allowed or not supported raises
+InvalidConfig with the key's name. Keys without effect and unknown keys are listed in `warnings`.
 
     config = BrokerConfig.parse(Path("server.properties").read_text())
     config = BrokerConfig.of(log_dirs=["/var/lib/tailrace"], port=9092)
     config.integer("socket.request.max.bytes"), config.listeners, config.log_dirs
 
-A node is broker and controller in one, or a broker below other controllers (`role_config.py`). For one that is alone
-and has no controller listener, the controller's address is that of the first listener on the next port, under the name
-CONTROLLER: Kafka has to be told some, and finds itself there.
+A node is broker and controller in one, or a broker with separate controllers (`role_config.py`). The metadata must
+contain an address of the controller. If a node that is its own controller has no controller listener, that address has
+the name CONTROLLER, the host of the first listener, and the port after it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tailrace.model.topic_config import InvalidConfig, TopicConfig
 _log = logging.getLogger(__name__)
 
 CONTROLLER: Final = "CONTROLLER"
-_TOPIC_CONFIGS_MAX: Final = 1_000  # topics with different settings; a client can change one as often as it likes
+_TOPIC_CONFIGS_MAX: Final = 1_000  # distinct topic configurations in the cache; clients can create any number of them
 _ANYWHERE: Final = ("", "0.0.0.0", "::")
 
 
@@ -49,10 +49,11 @@ class BrokerConfig:
         self.warnings: list[str] = []
         keys = definition("broker")
         self._values: dict[str, Value] = {}
-        # Most topics have the same configuration: by what is set for a topic, while the broker's own is this.
+        # A cache, since most topics have the same configuration: by the topic's own settings. It is valid for the
+        # broker settings in `_topic_layers`.
         self._topic_configs: dict[tuple[tuple[str, str], ...], TopicConfig] = {}
         self._topic_layers: list[Mapping[str, str]] = []
-        # Two names for the same, of which Kafka shows both.
+        # broker.id and node.id are the same setting, and Kafka shows both.
         self.static.setdefault("node.id", self.static.get("broker.id", "1"))
         self.static.setdefault("broker.id", self.static["node.id"])
         for name, text in self.static.items():
@@ -70,7 +71,7 @@ class BrokerConfig:
 
     @classmethod
     def parse(cls, text: str) -> BrokerConfig:
-        """From the text of a server.properties."""
+        """Parse the text of a server.properties file."""
         try:
             return cls(parse_properties(text))
         except MalformedProperties as error:
@@ -80,7 +81,7 @@ class BrokerConfig:
     def of(
         cls, *, log_dirs: Sequence[str], port: int, host: str = "127.0.0.1", settings: Mapping[str, str] | None = None
     ) -> BrokerConfig:
-        """One node on one port, with settings that win over these."""
+        """Return the configuration of one node with one listener. `settings` override the other arguments."""
         shown = f"[{host}]" if ":" in host else host
         made = {"node.id": "1", "listeners": f"PLAINTEXT://{shown}:{port}", "log.dirs": ",".join(log_dirs)}
         return cls({**made, **(settings or {})})
@@ -88,7 +89,7 @@ class BrokerConfig:
     # Values
 
     def value(self, name: str) -> Value:
-        """What a key is set to, or its default."""
+        """Return the value of a key, or its default."""
         if name not in self._values:
             key = definition("broker")[name]
             self._values[name] = key.parse(key.default) if key.default is not None else None
@@ -96,12 +97,12 @@ class BrokerConfig:
 
     def integer(self, name: str) -> int:
         value = self.value(name)
-        assert isinstance(value, int), f"{name} is no number, or has none"
+        assert isinstance(value, int), f"{name} is not a number, or has no value"
         return value
 
     def number(self, name: str) -> float:
         value = self.value(name)
-        assert isinstance(value, int | float), f"{name} is no number, or has none"
+        assert isinstance(value, int | float), f"{name} is not a number, or has no value"
         return value
 
     def flag(self, name: str) -> bool:
@@ -111,16 +112,16 @@ class BrokerConfig:
 
     def text(self, name: str) -> str | None:
         value = self.value(name)
-        assert value is None or isinstance(value, str), f"{name} is no text"
+        assert value is None or isinstance(value, str), f"{name} is not a string"
         return value
 
     def names(self, name: str) -> tuple[str, ...]:
         value = self.value(name)
-        assert value is None or isinstance(value, tuple), f"{name} is no list"
+        assert value is None or isinstance(value, tuple), f"{name} is not a list"
         return value or ()
 
     def current(self, name: str, image: MetadataImage) -> Value:
-        """As `value`, but what was changed while brokers ran counts first."""
+        """Like `value`, but settings that were changed at run time take precedence."""
         for source, settings in self.effective.broker_layers(image):
             if source != ConfigSource.STATIC_BROKER_CONFIG and name in settings:
                 return definition("broker")[name].readable(settings[name])
@@ -128,10 +129,10 @@ class BrokerConfig:
 
     def current_integer(self, name: str, image: MetadataImage) -> int:
         value = self.current(name, image)
-        assert isinstance(value, int), f"{name} is no number, or has none"
+        assert isinstance(value, int), f"{name} is not a number, or has no value"
         return value
 
-    # What is often asked for
+    # Frequently used values
 
     @property
     def node_id(self) -> int:
@@ -170,7 +171,7 @@ class BrokerConfig:
     def endpoints(
         self, bound: Mapping[str, int] | None = None, default_host: str = "localhost"
     ) -> tuple[Endpoint, ...]:
-        """What is registered as this broker's addresses; `bound` has the ports that listeners on port 0 got."""
+        """Return the addresses that this broker registers. `bound` has the actual ports of listeners on port 0."""
         return tuple(_endpoint(one, bound or {}, default_host) for one in self.advertised_listeners)
 
     def controller_endpoints(
@@ -186,7 +187,7 @@ class BrokerConfig:
     # Topics
 
     def topic_config(self, image: MetadataImage, topic: str) -> TopicConfig:
-        """What counts for a topic; keys in the metadata that we do not know are left alone."""
+        """Return the effective configuration of a topic. Unknown keys in the metadata are ignored."""
         known = definition("topic")
         overrides = {name: text for name, text in image.topic_config(topic).items() if name in known}
         layers = [settings for _, settings in self.effective.broker_layers(image)]
@@ -214,7 +215,7 @@ class BrokerConfig:
             if not self.static.get(CLASS_NAME):
                 self.warnings.append(f"{name} has no effect without {CLASS_NAME}")
             return
-        self.warnings.append(f"{name} is no configuration that is known")
+        self.warnings.append(f"{name} is not a known setting")
 
     def _check_support(self, key: ConfigKey, value: Value) -> None:
         default = key.parse(key.default) if key.default is not None else None
@@ -222,7 +223,7 @@ class BrokerConfig:
             return
         support = support_of(key.name)
         if support is Support.NOT_SUPPORTED:
-            raise InvalidConfig(f"{key.name} is not supported: it can only have its default, {key.default}")
+            raise InvalidConfig(f"{key.name} is not supported: remove it, or set it to its default, {key.default}")
         if support is Support.NO_EFFECT:
             self.warnings.append(f"{key.name} has no effect")
 
@@ -233,18 +234,18 @@ class BrokerConfig:
             for name in names:
                 security.setdefault(name, "PLAINTEXT")
         bound = parse_listeners(self.names("listeners"), security, "listeners")
-        told = self.names("advertised.listeners")
-        advertised = parse_listeners(told, security, "advertised.listeners", distinct_ports=False) if told else bound
+        given = self.names("advertised.listeners")
+        advertised = parse_listeners(given, security, "advertised.listeners", distinct_ports=False) if given else bound
         self.listeners = [one for one in bound if one.name not in names]
         self.advertised_listeners = [one for one in advertised if one.name not in names]
         self._controller_listeners = [one for one in advertised if one.name in names] or [
             one for one in bound if one.name in names
         ]
         if not self.listeners:
-            raise InvalidConfig("listeners: there is none for clients")
+            raise InvalidConfig("listeners: at least one listener for clients is needed; all are controller listeners")
         for one in self.advertised_listeners:
-            if told and one.host in _ANYWHERE:
-                raise InvalidConfig(f"advertised.listeners: nobody can connect to {one}")
+            if given and one.host in _ANYWHERE:
+                raise InvalidConfig(f"advertised.listeners: clients cannot connect to {one}; set a host name")
             if one.name not in {other.name for other in self.listeners}:
                 raise InvalidConfig(f"advertised.listeners: {one.name} is not among the listeners")
         check_listener_names(self.static, {one.name for one in bound} | set(names))
@@ -266,7 +267,7 @@ class BrokerConfig:
             if one.name == wanted:
                 return one
         if name is None and "security.inter.broker.protocol" not in self.static:
-            return self.advertised_listeners[0]  # there is nobody to talk to
+            return self.advertised_listeners[0]  # the default protocol has no listener, and none was chosen
         raise InvalidConfig(f"inter.broker.listener.name: {wanted} is not among the advertised listeners")
 
     def _check_roles(self) -> None:
@@ -280,7 +281,10 @@ class BrokerConfig:
             parse_security_map(self.text("listener.security.protocol.map") or ""),
         )
         if self.roles.is_broker_only and self._controller_listeners:
-            raise InvalidConfig("controller.listener.names: a broker that is no controller must not listen there")
+            raise InvalidConfig(
+                f"controller.listener.names: {self._controller_listeners[0].name} is among the listeners, "
+                "but a node with process.roles=broker must not listen there; remove it from listeners"
+            )
         broker_id = self.value("broker.id")
         if broker_id not in (-1, self.node_id):
             raise InvalidConfig(f"broker.id {broker_id} differs from node.id {self.node_id}")
@@ -288,13 +292,16 @@ class BrokerConfig:
             raise InvalidConfig("log.dirs: at least one directory is needed")
 
     def _check_times(self) -> None:
-        """What is wrong with keys taken together."""
+        """Raise InvalidConfig if settings contradict each other."""
         config = parse_topic_config(self.effective.topic_settings(EMPTY_IMAGE, {}))
         if config.retention_ms == 0:
             raise InvalidConfig("log.retention.ms must be -1 or more than 0")
         limit = self.integer("queued.max.request.bytes")
         if 0 < limit < self.integer("socket.request.max.bytes"):
-            raise InvalidConfig("queued.max.request.bytes must not be less than socket.request.max.bytes")
+            raise InvalidConfig(
+                f"queued.max.request.bytes is {limit}; it must not be less than socket.request.max.bytes, "
+                f"{self.integer('socket.request.max.bytes')}"
+            )
 
 
 def _endpoint(listener: Listener, bound: Mapping[str, int], default_host: str) -> Endpoint:

@@ -1,8 +1,8 @@
-"""What DescribeConfigs tells of a resource: values, where they come from, and what else they could have come from.
+"""Config descriptions for DescribeConfigs: the values of a resource, their sources and their synonyms.
 
-A value is told as the text that its meaning makes, not as somebody wrote it: ` 5` is `5`, a ratio of `1` is `1.0`. Its
-synonyms are all the places that were looked at, the one that counts first. Of keys that share one meaning in different
-units (log.retention.ms, .minutes, .hours) only places under the first name count as synonyms, as in Kafka.
+A value is shown in its normal form, not as it was written: ` 5` is shown as `5`, and a ratio of `1` as `1.0`. Its
+synonyms are all places where it is set, the effective one first. Some keys mean the same in different units
+(log.retention.ms, .minutes, .hours). As in Kafka, the synonyms of such a key begin with a place under its own name.
 """
 
 from __future__ import annotations
@@ -38,12 +38,15 @@ class DescribedConfig(NamedTuple):
     source: ConfigSource
     read_only: bool
     is_sensitive: bool
-    config_type: int  # by the number of DescribeConfigs, 0 for a key that is not known
+    config_type: int  # the type's number in DescribeConfigs, 0 for an unknown key
     synonyms: tuple[Synonym, ...]
 
 
 def describe_config(config: BrokerConfig, image: MetadataImage, resource: ConfigResource) -> list[DescribedConfig]:
-    """The keys of a resource; a KafkaError for one that has none or is not here. Loggers are not among them."""
+    """Return the described keys of a resource, which must not be a logger.
+
+    Raise KafkaError for an unknown resource, another broker, or a resource type without configs.
+    """
     if resource.type == ResourceType.TOPIC:
         return _describe_topic(config, image, resource.name)
     if resource.type == ResourceType.BROKER:
@@ -91,7 +94,7 @@ def _describe_broker(config: BrokerConfig, image: MetadataImage, name: str) -> l
         ]
         return [*known, *_describe_unknown([(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, defaults)])]
     if not name.isascii() or not name.lstrip("+-").isdigit():
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{name}' is no broker id")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{name}' is not a broker id")
     if int(name) != config.node_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"this is broker {config.node_id}, not {name}")
     found = []
@@ -99,13 +102,13 @@ def _describe_broker(config: BrokerConfig, image: MetadataImage, name: str) -> l
         synonyms = _broker_synonyms(config, image, one)
         if (key.internal or key.only_dynamic) and not any(s.source != ConfigSource.DEFAULT_CONFIG for s in synonyms):
             continue
-        value = value_text(key, _value_that_counts(config, image, key))
+        value = value_text(key, _effective_value(config, image, key))
         found.append(_described(key, value, synonyms, read_only=key.dynamic is None))
     return [*found, *_describe_unknown(config.effective.broker_layers(image))]
 
 
 def _describe_unknown(layers: Iterable[tuple[ConfigSource, Mapping[str, str]]]) -> Iterator[DescribedConfig]:
-    """Describe the settings that the broker does not know. Each may be a secret, so that its value is not shown."""
+    """Describe the settings that the broker does not know. Their values may be secrets and are not shown."""
     synonyms: dict[str, list[Synonym]] = {}
     for source, settings in layers:
         for name in settings.keys() - definition("broker").keys():
@@ -114,8 +117,8 @@ def _describe_unknown(layers: Iterable[tuple[ConfigSource, Mapping[str, str]]]) 
         yield DescribedConfig(name, None, found[0].source, True, True, 0, tuple(found))
 
 
-def _value_that_counts(config: BrokerConfig, image: MetadataImage, key: ConfigKey) -> Value:
-    """As things are now; a key that was set in another unit meanwhile counts no more, and is back at its default."""
+def _effective_value(config: BrokerConfig, image: MetadataImage, key: ConfigKey) -> Value:
+    """Return the current value. If the same setting was set at run time in another unit, return the default."""
     others = next((group for group in _UNITS if key.name in group), ())
     for source, settings in config.effective.broker_layers(image):
         is_dynamic = source != ConfigSource.STATIC_BROKER_CONFIG
@@ -126,7 +129,7 @@ def _value_that_counts(config: BrokerConfig, image: MetadataImage, key: ConfigKe
 
 def _describe_group(config: BrokerConfig, image: MetadataImage, resource: ConfigResource) -> list[DescribedConfig]:
     if not resource.name:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a group has to be named")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the group name is empty")
     overrides = image.config(resource)
     found = []
     for name, key in definition("group").items():
@@ -148,7 +151,7 @@ def _describe_group(config: BrokerConfig, image: MetadataImage, resource: Config
 
 def _describe_client_metrics(image: MetadataImage, resource: ConfigResource) -> list[DescribedConfig]:
     if not resource.name:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a metrics subscription has to be named")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the name of the metrics subscription is empty")
     overrides = image.config(resource)
     found = []
     for name, key in definition("client_metrics").items():
@@ -160,19 +163,22 @@ def _describe_client_metrics(image: MetadataImage, resource: ConfigResource) -> 
 
 
 def _described(key: ConfigKey, value: str | None, synonyms: Iterable[Synonym], *, read_only: bool) -> DescribedConfig:
-    told = tuple(synonyms)
-    source = told[0].source if told else ConfigSource.DEFAULT_CONFIG
+    found = tuple(synonyms)
+    source = found[0].source if found else ConfigSource.DEFAULT_CONFIG
     shown = None if key.is_sensitive else value
-    return DescribedConfig(key.name, shown, source, read_only, key.is_sensitive, key.type_code, told)
+    return DescribedConfig(key.name, shown, source, read_only, key.is_sensitive, key.type_code, found)
 
 
 def _broker_synonyms(config: BrokerConfig, image: MetadataImage, name: str) -> list[Synonym]:
-    """Where a broker's key is set, the place that counts first; none before the first under its own name."""
+    """Return the places where a broker's key is set, the effective one first.
+
+    Places under a name with another unit are left out if they come before the first place under the key's own name.
+    """
     key = definition("broker").get(name)
     if key is None:
         return []
     names = next((group for group in _UNITS if name in group), _FLUSH if name == _FLUSH[0] else (name,))
-    # A key that can only be set while the broker runs is no part of its configuration before, nor is its default.
+    # A key that can only be set at run time has neither a static value nor a default.
     keys = [] if key.only_dynamic else [definition("broker")[one] for one in names]
     defaults = {one.name: one.default for one in keys if one.default is not None}
     layers: list[tuple[ConfigSource, Mapping[str, str]]] = [
@@ -191,7 +197,7 @@ def _broker_synonyms(config: BrokerConfig, image: MetadataImage, name: str) -> l
 
 
 def value_text(key: ConfigKey, value: Value) -> str | None:
-    """A value as Java writes it."""
+    """Return a value as Java writes it."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, tuple):
@@ -202,7 +208,10 @@ def value_text(key: ConfigKey, value: Value) -> str | None:
 
 
 def java_double(value: float) -> str:
-    """1.0, 0.001, 1.0E-4, 1.0E7: plain from a thousandth up to ten million, in powers of ten beyond."""
+    """Return a number as Java's Double.toString writes it: 1.0, 0.001, 1.0E-4, 1.0E7.
+
+    Numbers from 0.001 up to (not including) 10 million have no exponent.
+    """
     if math.isnan(value) or math.isinf(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:

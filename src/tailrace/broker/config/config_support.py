@@ -1,10 +1,10 @@
-"""What becomes of each of Kafka's broker keys here.
+"""The support of each of Kafka's broker keys.
 
-    HONOURED       does what it says
-    NO_EFFECT      tunes something that we do not have, a pool of threads, say; setting it is harmless, and warned about
-    NOT_SUPPORTED  asks for something that we do not do; setting it to anything but its default is refused
+    HONOURED       the key works as in Kafka
+    NO_EFFECT      the key tunes a part that Tailrace does not have, such as a thread pool; setting it logs a warning
+    NOT_SUPPORTED  the key enables a feature that Tailrace does not have; any value but the default is refused
 
-A key is found by its name, or by the longest prefix of it, up to a dot, that is listed.
+A key is looked up by its full name, then by the longest listed prefix that ends with a dot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Support(Enum):
 
 
 _HONOURED: Final = (
-    # who and where
+    # identity and addresses
     "node.id", "broker.id", "broker.rack", "process.roles", "listeners", "advertised.listeners",
     "listener.security.protocol.map", "inter.broker.listener.name", "security.inter.broker.protocol",
     "controller.listener.names", "controller.quorum.bootstrap.servers", "controller.quorum.voters",
@@ -52,7 +52,7 @@ _HONOURED: Final = (
     "delegation.token.",
     # ACLs
     "authorizer.class.name",
-    # a broker below other controllers
+    # a broker with separate controllers
     "broker.heartbeat.interval.ms", "initial.broker.registration.timeout.ms", "controlled.shutdown.enable",
     "controller.quorum.request.timeout.ms", "controller.quorum.retry.backoff.ms",
     # replication
@@ -102,7 +102,7 @@ _TABLE: Final = {
 
 
 def support_of(name: str) -> Support:
-    """How a key that Kafka knows is dealt with; KeyError for one that nobody has thought of."""
+    """Return the support of one of Kafka's keys. Raise KeyError for a key that is not listed."""
     for length in range(len(name), 0, -1):
         prefix = name[:length]
         if prefix in _TABLE and (prefix == name or prefix.endswith(".")):

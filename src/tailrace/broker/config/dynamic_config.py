@@ -1,7 +1,7 @@
-"""Broker settings that change while the broker runs: which may, and to what.
+"""Checks of broker settings that are changed while the broker runs.
 
-Kafka calls a key per-broker or cluster-wide; the others are read from server.properties only. A refusal is
-INVALID_REQUEST, as Kafka's is.
+In Kafka, a key is per-broker, cluster-wide or read-only. A read-only key is only read from server.properties. An
+invalid change is refused with INVALID_REQUEST, as by Kafka.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from tailrace.model.configs.config_definitions import definition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import InvalidConfig
 
-# Kafka can move its listeners while it runs; ours are bound once.
+# Kafka can change its listeners at run time. Tailrace binds listeners only at the start.
 _BOUND_AT_START = ("listeners", "advertised.listeners", "listener.security.protocol.map")
-# They can be changed, but only for a listener.
+# Keys that can be changed only with a listener prefix.
 _ONLY_OF_LISTENERS = ("ssl.keystore.", "ssl.truststore.", "ssl.key.")
-# Kafka reads them again when they change; ours are read when the broker starts.
+# Kafka reads these keys again when they change. Tailrace reads them only at the start.
 _READ_AT_START = ("ssl.", "sasl.", "connections.max.reauth.ms")
-# Kafka lets it change. It has no effect without Kerberos, which is refused at start.
+# Kafka allows a change of this key. It has no effect here, because Kerberos is refused at the start.
 _OF_KERBEROS = "sasl.kerberos.min.time.before.relogin"
 _LISTENER = "listener.name."
 
@@ -29,7 +29,7 @@ def _refuse(reason: str) -> KafkaError:
 
 
 def check_dynamic_config(settings: Mapping[str, str], per_broker: bool) -> None:
-    """Refuse what a broker, or all of them, could not be set to."""
+    """Raise KafkaError for a setting that cannot be changed, or not to this value, for one broker or for all."""
     keys = definition("broker")
     for name, text in settings.items():
         key = keys.get(name)
@@ -37,13 +37,13 @@ def check_dynamic_config(settings: Mapping[str, str], per_broker: bool) -> None:
             _check_listener_config(name, per_broker)
             continue
         if key is None:
-            continue  # as Kafka does: a plug-in may know it; DescribeConfigs shows its name, but not its value
+            continue  # Kafka accepts unknown keys for plug-ins; DescribeConfigs shows their names, not their values
         if key.dynamic is None or name in _BOUND_AT_START:
-            raise _refuse(f"{name} cannot be changed while a broker runs")
+            raise _refuse(f"{name} cannot be changed while a broker runs; set it in server.properties")
         if name.startswith(_ONLY_OF_LISTENERS):
-            raise _refuse(f"{name} can be changed for a listener only")
+            raise _refuse(f"{name} can only be changed for a listener: listener.name.NAME.{name}")
         if key.dynamic == "per-broker" and not per_broker:
-            raise _refuse(f"{name} can be changed for one broker at a time only")
+            raise _refuse(f"{name} can only be changed for one broker at a time, not for all")
         try:
             value = key.parse(text)
             default = key.parse(key.default) if key.default is not None else None
@@ -52,18 +52,18 @@ def check_dynamic_config(settings: Mapping[str, str], per_broker: bool) -> None:
         if name == _OF_KERBEROS:
             continue
         if name.startswith(_READ_AT_START) and value != default:
-            raise _refuse(f"{name} is not supported: it is read when a broker starts")
+            raise _refuse(f"{name} cannot be changed at run time: it is read when a broker starts")
         if support_of(name) is Support.NOT_SUPPORTED and value != default:
-            raise _refuse(f"{name} is not supported: it can only have its default, {key.default}")
+            raise _refuse(f"{name} is not supported: only its default, {key.default}, is allowed")
     _check_together(settings)
 
 
 def _check_listener_config(name: str, per_broker: bool) -> None:
     key = name.removeprefix(_LISTENER).partition(".")[2]
     if not per_broker:
-        raise _refuse(f"{name} can be changed for one broker at a time only")
+        raise _refuse(f"{name} can only be changed for one broker at a time, not for all")
     if any(key.endswith(known) for known in definition("broker")):
-        raise _refuse(f"{name} is not supported: settings of listeners are read when a broker starts")
+        raise _refuse(f"{name} cannot be changed at run time: settings of listeners are read when a broker starts")
 
 
 def _check_together(settings: Mapping[str, str]) -> None:

@@ -1,4 +1,7 @@
-"""Limits of group settings: the broker's own configuration must satisfy them, a group's is brought within them."""
+"""Minimum and maximum of group settings.
+
+The broker's own configuration must be within them. A group's configuration is clamped to them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _LIMITED_OF_SHARES: Final = ("record.lock.duration.ms", "delivery.count.limit", 
 
 
 def check_group_limits(config: BrokerConfig) -> None:
-    """InvalidConfig, in Kafka's words."""
+    """Raise InvalidConfig, with Kafka's message, if the broker's group settings contradict each other."""
     if "classic" not in config.names("group.coordinator.rebalance.protocols"):
         raise InvalidConfig("Disabling the 'classic' protocol is not supported.")
     for kind in _KINDS:
@@ -34,9 +37,9 @@ def check_group_limits(config: BrokerConfig) -> None:
 
 
 def clamp_group_config(config: BrokerConfig, own: Mapping[str, str]) -> Mapping[str, str]:
-    """Return a group's settings within the limits of the broker, which may have changed since they were set.
+    """Return a group's settings, clamped to the broker's limits, which may have changed since they were set.
 
-    Settings that are not known or not allowed are left out.
+    Unknown and invalid settings are left out.
     """
     clamped: dict[str, str] = {}
     for name, text in own.items():

@@ -1,11 +1,10 @@
-"""Listeners: where a broker listens, what it tells others about that, and how each is secured.
+"""Listeners: the addresses on which a broker listens, its advertised addresses, and the security protocol of each.
 
     listeners=PLAINTEXT://0.0.0.0:9092,CONTROLLER://127.0.0.1:9093
     advertised.listeners=PLAINTEXT://kafka.example.org:9092
     listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 
-Names are upper case whatever is written. A host that is left out stands for all interfaces, port 0 for one that is
-free.
+Names are converted to upper case. A missing host means all interfaces. Port 0 means any free port.
 """
 
 from __future__ import annotations
@@ -38,12 +37,15 @@ class Listener(NamedTuple):
 
 
 def parse_security_map(text: str) -> dict[str, str]:
-    """Listener name → security protocol."""
+    """Return the security protocol of each listener name."""
     found = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, _, protocol = (part.strip() for part in pair.partition(":"))
         if not name or protocol not in SECURITY_PROTOCOLS:
-            raise InvalidConfig(f"listener.security.protocol.map: '{pair}' is no listener with a security protocol")
+            raise InvalidConfig(
+                f"listener.security.protocol.map: '{pair}' is not NAME:PROTOCOL; "
+                f"the protocols are {', '.join(SECURITY_PROTOCOLS)}"
+            )
         found[name.upper()] = protocol
     return found
 
@@ -55,23 +57,25 @@ def parse_listeners(
     for value in values:
         match = _URI.fullmatch(value)
         if match is None:
-            raise InvalidConfig(f"{what}: '{value}' is no listener; one is NAME://host:port")
+            raise InvalidConfig(f"{what}: '{value}' is not a listener; write NAME://host:port")
         name, port = match["name"].upper(), int(match["port"])
         if not -1 <= port <= 65535:
-            raise InvalidConfig(f"{what}: there is no port {port}")
+            raise InvalidConfig(f"{what}: {port} is not a valid port (0-65535)")
         if name not in security:
-            raise InvalidConfig(f"{what}: listener.security.protocol.map has no security protocol for {name}")
+            raise InvalidConfig(
+                f"{what}: listener {name} has no security protocol; add it to listener.security.protocol.map"
+            )
         found.append(Listener(name, match["six"] or match["host"], port, security[name]))
     names = [one.name for one in found]
     if len(set(names)) < len(names):
-        raise InvalidConfig(f"{what}: each listener must have a name of its own")
+        raise InvalidConfig(f"{what}: each listener must have a different name")
     if distinct_ports:
         _check_ports(found, what)
     return found
 
 
 def _check_ports(listeners: Sequence[Listener], what: str) -> None:
-    """A port may be used twice by one IPv4 and one IPv6 address only."""
+    """Raise InvalidConfig for a port that is used twice, except by one IPv4 and one IPv6 address."""
     for one in listeners:
         others = [other for other in listeners if other is not one and other.port == one.port and one.port > 0]
         if others and not (len(others) == 1 and (":" in one.host) != (":" in others[0].host)):

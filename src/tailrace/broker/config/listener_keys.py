@@ -1,4 +1,4 @@
-"""What may be set for one listener: `listener.name.NAME.KEY`, and for SASL `listener.name.NAME.MECHANISM.KEY`."""
+"""Keys that can be set for one listener: `listener.name.NAME.KEY`, and for SASL `listener.name.NAME.MECHANISM.KEY`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tailrace.model.topic_config import InvalidConfig
 _OF_LISTENERS: Final = ("ssl.", "sasl.", "connections.max.reauth.ms", "max.connections", "max.connection.creation.rate")
 _OF_MECHANISMS: Final = ("sasl.jaas.config", "connections.max.reauth.ms")
 _OF_OAUTHBEARER: Final = ("sasl.oauthbearer.", "sasl.login.", "sasl.server.callback.handler.class")
-# What has no effect without a mechanism in front.
+# Keys that need the mechanism's prefix.
 _OF_MECHANISMS_ONLY: Final = (
     "sasl.jaas.config",
     "sasl.server.callback.handler.class",
@@ -24,10 +24,10 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", oauthbearer.MECH
 
 
 def check_listener_key(name: str, text: str) -> None:
-    """InvalidConfig for what cannot be set for a listener, or not to that."""
+    """Raise InvalidConfig if a key cannot be set for a listener, or not to this value."""
     _, _, rest = name.removeprefix(PREFIX).partition(".")
     if rest in _OF_MECHANISMS_ONLY:
-        raise InvalidConfig(f"{name} has no effect: a mechanism goes before {rest}")
+        raise InvalidConfig(f"{name} has no effect: put the mechanism before {rest}")
     for mechanism in MECHANISMS:
         start = f"{mechanism.lower()}."
         if not rest.startswith(start):
@@ -38,17 +38,17 @@ def check_listener_key(name: str, text: str) -> None:
             break
     key = definition("broker").get(rest)
     if key is None or not rest.startswith(_OF_LISTENERS):
-        raise InvalidConfig(f"{name} is not supported: there is no {rest} of a listener")
+        raise InvalidConfig(f"{name} is not supported: {rest} cannot be set for a listener")
     value = key.parse(text)
     default = key.parse(key.default) if key.default is not None else None
     if value != default and support_of(rest) is Support.NOT_SUPPORTED:
-        raise InvalidConfig(f"{name} is not supported: it can only have its default, {key.default}")
+        raise InvalidConfig(f"{name} is not supported: remove it, or set it to its default, {key.default}")
 
 
 def check_listener_names(names: Iterable[str], listeners: Collection[str]) -> None:
-    """Settings of a listener that there is not are a mistake in its name."""
+    """Raise InvalidConfig for a setting of a listener that does not exist, because its name is probably misspelt."""
     for name in names:
         if name.startswith(PREFIX):
             listener = name.removeprefix(PREFIX).partition(".")[0]
             if listener.upper() not in listeners:
-                raise InvalidConfig(f"{name}: there is no listener {listener.upper()}")
+                raise InvalidConfig(f"{name}: listener {listener.upper()} does not exist; check the name")

@@ -1,11 +1,11 @@
-"""OauthSettings: whose tokens a listener with OAUTHBEARER accepts, out of server.properties.
+"""OauthSettings: the rules of server.properties for the tokens of a listener with OAUTHBEARER.
 
     listener.name.NAME.oauthbearer.sasl.jaas.config=…OAuthBearerLoginModule required;
     listener.name.NAME.oauthbearer.sasl.server.callback.handler.class=…OAuthBearerValidatorCallbackHandler
     listener.name.NAME.oauthbearer.sasl.oauthbearer.jwks.endpoint.url=https://identity.example.org/keys
 
-Without a callback handler the listener takes unsigned tokens, as Kafka's does. With it, the keys come from
-sasl.oauthbearer.jwks.endpoint.url; `ssl.…` options of sasl.jaas.config say how to connect to it by TLS.
+Without a callback handler, the listener accepts unsigned tokens, as in Kafka. With it, the signing keys are fetched
+from sasl.oauthbearer.jwks.endpoint.url. The `ssl.…` options of sasl.jaas.config configure TLS for that connection.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JwksSettings:
-    """Where the keys are, and when they are fetched again."""
+    """The address of the signing keys and the times at which they are fetched again."""
 
     url: str
     refresh_ms: int
@@ -44,7 +44,7 @@ class JwksSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OauthSettings:
-    """Either rules for unsigned tokens, or rules for signed ones and where the keys are."""
+    """Rules for unsigned tokens, or rules for signed tokens with the address of the keys."""
 
     unsecured: UnsecuredRules | None = None
     signed: SignedRules | None = None
@@ -53,7 +53,10 @@ class OauthSettings:
 
 
 def oauth_of_listener(settings: Mapping[str, str], name: str) -> OauthSettings:
-    """Return what counts for a listener; `settings` are without the listener's prefix. Raise InvalidConfig."""
+    """Return the OAUTHBEARER settings of a listener. The keys of `settings` have no listener prefix.
+
+    Raise InvalidConfig for a setting that is missing, invalid or not supported.
+    """
     key = "oauthbearer.sasl.jaas.config"
     module = parse_jaas(settings.get(key, ""))
     if module is None or not module.is_a(MODULE):
@@ -63,8 +66,8 @@ def oauth_of_listener(settings: Mapping[str, str], name: str) -> OauthSettings:
         return OauthSettings(unsecured=_unsecured(module.options, name))
     if handler != _SECURED:
         raise InvalidConfig(
-            f"listener.name.{name.lower()}.oauthbearer.{HANDLER}: {handler} is a Java class that is not known here; "
-            f"{_UNSECURED} and {_SECURED} are"
+            f"listener.name.{name.lower()}.oauthbearer.{HANDLER}: {handler} is a Java class that is not supported; "
+            f"use {_UNSECURED} or {_SECURED}"
         )
     return _signed(settings, module.options, name)
 
@@ -72,7 +75,9 @@ def oauth_of_listener(settings: Mapping[str, str], name: str) -> OauthSettings:
 def _unsecured(options: Mapping[str, str], name: str) -> UnsecuredRules:
     skew = options.get("unsecuredValidatorAllowableClockSkewMs", "").strip() or "0"
     if not skew.isdecimal():
-        raise InvalidConfig(f"listener {name}: unsecuredValidatorAllowableClockSkewMs is {skew!r}, not a number from 0")
+        raise InvalidConfig(
+            f"listener {name}: unsecuredValidatorAllowableClockSkewMs is {skew!r}; it must be a number of at least 0"
+        )
     scope = tuple(options.get("unsecuredValidatorRequiredScope", "").split())
     for one in scope:
         if not _SCOPE.fullmatch(one):
@@ -93,7 +98,7 @@ def _signed(settings: Mapping[str, str], options: Mapping[str, str], name: str) 
         found = value(key)
         assert isinstance(found, int)
         if found < least:
-            raise InvalidConfig(f"listener {name}: {key} is {found}; it has to be at least {least}")
+            raise InvalidConfig(f"listener {name}: {key} is {found}; it must be at least {least}")
         return found
 
     def text(key: str) -> str:
@@ -104,29 +109,22 @@ def _signed(settings: Mapping[str, str], options: Mapping[str, str], name: str) 
 
     validator = text(VALIDATOR).rpartition(".")[2]
     if validator not in _VALIDATORS:
-        raise InvalidConfig(f"listener {name}: {VALIDATOR}: {validator} is a Java class that is not known here")
+        raise InvalidConfig(f"listener {name}: {VALIDATOR} {validator} is a Java class that is not supported")
     url = str(value(URL) or "").strip()
     if not url:
         raise InvalidConfig(
-            f"listener {name}: {_SECURED} needs {URL}, without which no signature can be checked: "
+            f"listener {name}: {_SECURED} needs {URL} to check signatures; "
             "set it to the address of the identity provider's keys (JWKS)"
         )
     check_url(url, URL, name)
-    from importlib.util import find_spec  # a listener of another kind does not wait for this import
+    from importlib.util import find_spec  # imported here, because other listeners do not need it
 
     if find_spec("joserfc") is None:
-        raise InvalidConfig(
-            f"listener {name}: signed tokens (OAUTHBEARER) need the package joserfc: pip install 'tailrace[oauth]'"
-        )
+        remedy = "pip install 'tailrace[oauth]'"
+        raise InvalidConfig(f"listener {name}: signed tokens (OAUTHBEARER) need the package joserfc: {remedy}")
     backoff_ms = integer("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", 0)
-    backoff_max_ms = integer("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", 0)
-    if backoff_max_ms < backoff_ms:
-        raise InvalidConfig(
-            f"listener {name}: sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms is {backoff_max_ms}; "
-            f"it has to be at least {backoff_ms}, the retry.backoff.ms"
-        )
-    audiences = value("sasl.oauthbearer.expected.audience")
-    issuer = value("sasl.oauthbearer.expected.issuer")
+    backoff_max_ms = integer("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", backoff_ms)
+    audiences, issuer = value("sasl.oauthbearer.expected.audience"), value("sasl.oauthbearer.expected.issuer")
     assert isinstance(audiences, tuple)
     return OauthSettings(
         signed=SignedRules(
@@ -155,14 +153,14 @@ def _signed(settings: Mapping[str, str], options: Mapping[str, str], name: str) 
 
 
 def oauth_value(settings: Mapping[str, str], key: str) -> Value:
-    """Return a setting: that of the mechanism counts before that of the listener or the broker, then the default."""
+    """Return a setting of the mechanism, else of the listener or the broker, else the default."""
     known = definition("broker")[key]
     text = settings.get(f"oauthbearer.{key}", settings.get(key, known.default))
     return None if text is None else known.parse(text)
 
 
 def check_url(url: str, key: str, name: str) -> None:
-    """Raise InvalidConfig for an address that cannot be fetched."""
+    """Raise InvalidConfig for an invalid address."""
     from urllib.parse import urlsplit
 
     try:
@@ -171,6 +169,6 @@ def check_url(url: str, key: str, name: str) -> None:
     except ValueError as error:
         raise InvalidConfig(f"listener {name}: {key}: {url} is not an address: {error}") from None
     if place.scheme not in _SCHEMES:
-        raise InvalidConfig(f"listener {name}: {key}: {url} begins with none of {'://, '.join(_SCHEMES)}://")
+        raise InvalidConfig(f"listener {name}: {key}: {url} must begin with one of {'://, '.join(_SCHEMES)}://")
     if place.scheme != "file" and not place.hostname:
         raise InvalidConfig(f"listener {name}: {key}: {url} has no host")

@@ -1,8 +1,8 @@
-"""Java's properties files, as server.properties is one.
+"""Parser of Java's properties files, such as server.properties.
 
-A line is `key=value`; `:` or blanks will do instead of `=`. Lines that begin with `#` or `!` are comments. A backslash
-at the end joins the next line, and elsewhere escapes: `\\t`, `\\n`, `\\r`, `\\f`, `\\uXXXX`, or any character as
-itself.
+A line is `key=value`. A `:` or blanks may replace the `=`. Lines that begin with `#` or `!` are comments. A backslash
+at the end of a line continues it on the next line. Elsewhere a backslash begins an escape: `\\t`, `\\n`, `\\r`, `\\f`
+or `\\uXXXX`. Before any other character it is dropped.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class MalformedProperties(ValueError):
-    """A file that is no properties file; names the line."""
+    """A file that is not a properties file. The message names the line."""
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Keys and values; of a key that is there twice, the last one counts."""
+    """Return keys and values. If a key is repeated, its last value is returned."""
     return dict(_pair(line, number) for number, line in _logical_lines(text))
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     joined, first = "", 0
-    # Only these end a line; Python knows more.
+    # Only these characters end a line in Java; `splitlines` would split at more.
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         line = raw.lstrip(_BLANKS)
         if not joined:
@@ -69,7 +69,9 @@ def _unescaped(text: str, number: int) -> str:
         if letter == "u":
             digits = text[place : place + 4]
             if not _HEX.fullmatch(digits):
-                raise MalformedProperties(f"line {number}: \\u{digits} is no character")
+                raise MalformedProperties(
+                    f"line {number}: \\u{digits} is not a character; write four hexadecimal digits"
+                )
             out.append(chr(int(digits, 16)))
             place += 4
         else:

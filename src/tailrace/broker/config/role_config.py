@@ -1,9 +1,11 @@
-"""Roles: whether a node is its own controller, or a broker below controllers that are other nodes.
+"""Roles: a node is its own controller, or a broker whose controllers are other nodes.
 
-process.roles=broker                                  one of a cluster's brokers
-controller.quorum.bootstrap.servers=c1:9093,c2:9093   where its controllers are to be found
-controller.quorum.voters=1@c1:9093,2@c2:9093          the same, as clusters of before Kafka 3.9 say it
-controller.listener.names=CONTROLLER                  the name under which controllers tell where they listen
+    process.roles=broker                                  this node is a broker of a cluster
+    controller.quorum.bootstrap.servers=c1:9093,c2:9093   addresses of the controllers
+    controller.quorum.voters=1@c1:9093,2@c2:9093          the same for clusters from before Kafka 3.9
+    controller.listener.names=CONTROLLER                  name of the listener of the controllers
+
+Without process.roles, or with broker,controller, the node is its own and only controller.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ _ADDRESS = re.compile(r"(?:\[(?P<six>[^\]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>[0-
 
 class Roles(NamedTuple):
     is_broker_only: bool
-    controllers: tuple[tuple[str, int], ...]  # where to ask; none for a node that is alone
+    controllers: tuple[tuple[str, int], ...]  # their addresses; empty if this node is its own controller
     controller_listener: str  # the name of the controllers' listener
-    controller_protocol: str = "PLAINTEXT"  # how it is secured
+    controller_protocol: str = "PLAINTEXT"  # its security protocol
 
 
 def read_roles(
@@ -32,22 +34,30 @@ def read_roles(
     controller_listeners: Sequence[str],
     security: Mapping[str, str],
 ) -> Roles:
-    """What Kafka checks for these roles; InvalidConfig for what it would refuse, and for what we cannot be."""
+    """Return the roles. Raise InvalidConfig for roles that Kafka refuses or that Tailrace does not support."""
     if set(roles) == {"broker", "controller"} or not roles:
         if [one.partition("@")[0] for one in voters] not in ([], [str(node_id)]):
-            raise InvalidConfig("controller.quorum.voters: a node that is a controller can only be alone")
+            raise InvalidConfig(
+                f"controller.quorum.voters: a node that is a controller must be the only voter, {node_id}; "
+                "for more voters, run Apache Kafka's controllers and set process.roles=broker"
+            )
         if len(bootstrap) > 1:
-            raise InvalidConfig("controller.quorum.bootstrap.servers: a node that is a controller can only be alone")
+            raise InvalidConfig(
+                "controller.quorum.bootstrap.servers: a node that is a controller must be the only voter; "
+                "for more voters, run Apache Kafka's controllers and set process.roles=broker"
+            )
         return Roles(False, (), controller_listeners[0] if controller_listeners else "CONTROLLER")
     if list(roles) != ["broker"]:
-        raise InvalidConfig("process.roles: a node is a broker, or broker and controller in one; no controller alone")
+        raise InvalidConfig(f"process.roles: {','.join(roles)} is not supported; use broker or broker,controller")
     if not controller_listeners:
-        raise InvalidConfig("controller.listener.names: there has to be one for a node that is a broker only")
+        raise InvalidConfig("controller.listener.names: a node with process.roles=broker needs at least one")
     if not voters and not bootstrap:
         raise InvalidConfig("a broker needs controller.quorum.bootstrap.servers or controller.quorum.voters")
     known = [parse_voter(one) for one in voters]
     if node_id in [voter_id for voter_id, _ in known]:
-        raise InvalidConfig(f"controller.quorum.voters: node {node_id} is a broker only and must not be among them")
+        raise InvalidConfig(
+            f"controller.quorum.voters: node {node_id} has process.roles=broker and must not be a voter; remove it"
+        )
     name = controller_listeners[0]
     where = [_address("controller.quorum.bootstrap.servers", one) for one in bootstrap]
     where += [address for _, address in known]
@@ -55,15 +65,15 @@ def read_roles(
 
 
 def parse_voter(text: str) -> tuple[int, tuple[str, int]]:
-    """The id and address of `id@host:port`."""
+    """Return the id and the address of `id@host:port`."""
     number, at, address = text.partition("@")
     if not at or not number.isdecimal():
-        raise InvalidConfig(f"controller.quorum.voters: '{text}' is no voter; one is id@host:port")
+        raise InvalidConfig(f"controller.quorum.voters: '{text}' is not a voter; write id@host:port")
     return int(number), _address("controller.quorum.voters", address)
 
 
 def _address(key: str, text: str) -> tuple[str, int]:
     match = _ADDRESS.fullmatch(text)
     if match is None or not 0 < int(match["port"]) <= 65535:
-        raise InvalidConfig(f"{key}: '{text}' is no address; one is host:port")
+        raise InvalidConfig(f"{key}: '{text}' is not an address; write host:port")
     return match["six"] or match["host"], int(match["port"])

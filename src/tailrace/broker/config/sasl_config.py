@@ -1,9 +1,9 @@
-"""SaslSettings: who a listener lets in, and how: sasl.enabled.mechanisms, and the passwords of PLAIN.
+"""SaslSettings: the SASL mechanisms of a listener, and the passwords of PLAIN.
 
     listener.name.NAME.plain.sasl.jaas.config=…PlainLoginModule required user_alice="secret";
     listener.name.NAME.sasl.enabled.mechanisms=SCRAM-SHA-512     without the prefix, for every listener
 
-The credentials of SCRAM are in the metadata. Mechanisms that are not spoken here are refused when the broker starts.
+The credentials of SCRAM are in the metadata. Mechanisms that are not supported are refused when the broker starts.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _USER = "user_"
 class SaslSettings:
     mechanisms: tuple[str, ...]
     passwords: Mapping[str, str] = field(default_factory=dict, repr=False)  # of PLAIN
-    session_ms: Mapping[str, int] = field(default_factory=dict)  # connections.max.reauth.ms, by mechanism; 0 for ever
+    session_ms: Mapping[str, int] = field(default_factory=dict)  # connections.max.reauth.ms, by mechanism; 0: unlimited
     token_bytes_max: int = 524_288
     oauth: OauthSettings | None = None  # with OAUTHBEARER
 
 
 def sasl_of_listener(static: Mapping[str, str], name: str) -> SaslSettings:
-    """What counts for a listener; InvalidConfig for what cannot be."""
+    """Return the SASL settings of a listener. Raise InvalidConfig if they are invalid or not supported."""
     settings = settings_of_listener(static, name)
     keys = definition("broker")
 
@@ -45,10 +45,11 @@ def sasl_of_listener(static: Mapping[str, str], name: str) -> SaslSettings:
     for mechanism in mechanisms:
         if mechanism not in MECHANISMS:
             raise InvalidConfig(
-                f"sasl.enabled.mechanisms: {mechanism} of listener {name} is not supported; {', '.join(MECHANISMS)} are"
+                f"sasl.enabled.mechanisms: {mechanism} of listener {name} is not supported; "
+                f"use one of {', '.join(MECHANISMS)}"
             )
     if not mechanisms:
-        raise InvalidConfig(f"sasl.enabled.mechanisms: there has to be one for listener {name}")
+        raise InvalidConfig(f"sasl.enabled.mechanisms: listener {name} needs at least one of {', '.join(MECHANISMS)}")
     in_general = integer("connections.max.reauth.ms")
     session_ms = {}
     for mechanism in mechanisms:

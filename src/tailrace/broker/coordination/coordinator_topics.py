@@ -1,8 +1,7 @@
 """CoordinatorTopics: the coordinators' topics, created when a client first asks for a coordinator.
 
-They get the settings that Kafka gives them. Kafka refuses to create them as long as there are fewer brokers than their
-replication factor, which is 3 unless it is configured, and so does a controller quorum here. A node that is alone gives
-them one replica.
+They get the same settings as in Kafka. Their replication factor is 3 by default. Kafka's controllers do not create them
+while there are fewer brokers. In a cluster of one node they get one replica.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ class CoordinatorTopics:
         """Create a coordinator's topic unless it exists. Raise KafkaError if it cannot be used yet."""
         if topic in self._controller.image.topics:
             return
-        wanted = self._wanted(topic)
+        new = self._creatable_topic(topic)
         if self._forwarding is not None:
-            self._forwarding.make_topic(wanted, None, now_ms)
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being made")
+            self._forwarding.make_topic(new, None, now_ms)
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being created")
         assert isinstance(self._controller, LocalController)
-        result = self._controller.create_topics(CreateTopicsRequest(topics=[wanted]), now_ms).topics[0]
+        result = self._controller.create_topics(CreateTopicsRequest(topics=[new]), now_ms).topics[0]
         if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise KafkaError(ErrorCode(result.error_code), result.error_message or "")
 
@@ -50,7 +49,7 @@ class CoordinatorTopics:
         """Create `__share_group_state` unless it exists."""
         self.ensure(SHARE_GROUP_STATE, now_ms)
 
-    def _wanted(self, topic: str) -> CreateTopicsRequest.CreatableTopic:
+    def _creatable_topic(self, topic: str) -> CreateTopicsRequest.CreatableTopic:
         config, prefix = self._config, _PREFIXES[topic]
         settings = {"cleanup.policy": "compact", "segment.bytes": str(config.integer(f"{prefix}.segment.bytes"))}
         if topic == CONSUMER_OFFSETS:

@@ -1,6 +1,7 @@
-"""Coordinators: the coordinators on this broker, by the topic that is their memory.
+"""Coordinators: the coordinators on this broker, by the topic that stores their state.
 
-They are called when this broker begins or ends to lead a partition of their topic, and when their deadlines pass.
+A coordinator is called when this broker becomes or stops being the leader of a partition of its topic, and when a
+deadline of the coordinator passes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tailrace.model.ids import TopicPartition
 
 
 class Coordinator(Protocol):
-    """A CoordinatorRuntime, or an object in front of one."""
+    """A CoordinatorRuntime, or an object that wraps one."""
 
     topic: str
 
@@ -29,19 +30,19 @@ class Coordinator(Protocol):
 
 class Coordinators:
     def __init__(self, is_turn_over: Callable[[], bool]) -> None:
-        """`is_turn_over()` returns True if other work of the loop should have its turn."""
+        """`is_turn_over()` returns True if the loop should do other work now."""
         self._is_turn_over = is_turn_over
         self._runtimes: dict[str, Coordinator] = {}
 
     def add(self, runtime: Coordinator) -> None:
-        assert runtime.topic not in self._runtimes, f"{runtime.topic} has a coordinator already"
+        assert runtime.topic not in self._runtimes, f"{runtime.topic} already has a coordinator"
         self._runtimes[runtime.topic] = runtime
 
     def get(self, topic: str) -> Coordinator | None:
         return self._runtimes.get(topic)
 
     def partition_of(self, topic: str, key: str, image: MetadataImage) -> int:
-        """Return the partition of a coordinator's topic that a key belongs to; -1 if the topic does not exist."""
+        """Return the partition of a coordinator's topic for a key, or -1 if the topic does not exist."""
         known = image.topics.get(topic)
         return -1 if known is None else partition_of(key, len(known.partitions))
 

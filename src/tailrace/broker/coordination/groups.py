@@ -1,4 +1,4 @@
-"""The group coordinator of a broker, put together: its log, its settings, and where a group belongs."""
+"""Groups: the group coordinator of a broker, with its log and its settings."""
 
 from __future__ import annotations
 
@@ -75,16 +75,16 @@ class Groups:
         coordinators.add(self.runtime)
 
     def partition_of(self, group_id: str) -> int:
-        """Where a group belongs; -1, which nobody coordinates, as long as there is no such topic."""
+        """Return the group's partition of `__consumer_offsets`, or -1 if that topic does not exist."""
         return self._coordinators.partition_of(CONSUMER_OFFSETS, group_id, self._image())
 
     @property
     def assignors(self) -> tuple[str, ...]:
-        """What assigns partitions to the members of consumer groups; the first is the default."""
+        """The names of the server-side assignors of consumer groups; the first is the default."""
         return self._consumer_settings.assignors
 
     def consumer_settings(self, group_id: str) -> ConsumerSettings:
-        """The broker's, with what is set for the group itself."""
+        """Return the settings of a group: its own, and the broker's for the rest."""
         image = self._image()
         interval_ms = self._config.current_integer("group.consumer.assignment.interval.ms", image)
         own = clamp_group_config(self._config, image.config(ConfigResource(ResourceType.GROUP, group_id)))
@@ -99,7 +99,7 @@ class Groups:
         )
 
     def share_settings(self, group_id: str) -> ShareSettings:
-        """The broker's, with what is set for the group itself."""
+        """Return the settings of a group: its own, and the broker's for the rest."""
         image = self._image()
         base = self._share_settings
         own = clamp_group_config(self._config, image.config(ConfigResource(ResourceType.GROUP, group_id)))
@@ -112,7 +112,7 @@ class Groups:
         )
 
     def streams_settings(self, group_id: str) -> StreamsSettings:
-        """The broker's, with what is set for the group itself."""
+        """Return the settings of a group: its own, and the broker's for the rest."""
         image = self._image()
         base = self._streams_settings
         interval_ms = self._config.current_integer("group.streams.assignment.interval.ms", image)
@@ -131,9 +131,9 @@ class Groups:
         )
 
     def is_enabled(self, kind: str) -> bool:
-        """Whether groups of a kind (consumer, streams) are served: by configuration, and as the cluster has agreed."""
-        is_agreed = self._image().features.get(_FEATURES[kind], 0) >= 1
-        return is_agreed and kind in self._config.names("group.coordinator.rebalance.protocols")
+        """Return True if groups of a kind (consumer, streams) are enabled by the config and the cluster's features."""
+        has_feature = self._image().features.get(_FEATURES[kind], 0) >= 1
+        return has_feature and kind in self._config.names("group.coordinator.rebalance.protocols")
 
     def write(
         self,
@@ -143,7 +143,7 @@ class Groups:
         refuse: Refuse,
         now_ms: int,
     ) -> None:
-        """Ask the coordinator of a group for a change; `answer` or `refuse` is called, now or later."""
+        """Change a group's state at its coordinator. `answer` or `refuse` is called, now or later."""
         self.runtime.write(self.partition_of(group_id), operation, answer, refuse, now_ms)
 
     def read(
@@ -157,7 +157,7 @@ class Groups:
         self.runtime.read(self.partition_of(group_id), operation, answer, refuse, now_ms)
 
     def topics_deleted(self, topics: Sequence[TopicImage], now_ms: int) -> None:
-        """What groups have committed for topics that are no more is forgotten."""
+        """Delete the committed offsets of deleted topics."""
         names = frozenset(topic.name for topic in topics)
         ids = frozenset(topic.id for topic in topics)
         self.runtime.change_all(lambda shard: shard.forget_topics(names.__contains__), now_ms)
@@ -180,7 +180,7 @@ def consumer_settings(config: BrokerConfig) -> ConsumerSettings:
     assignors = config.names("group.consumer.assignors")
     for name in assignors:
         if name not in ASSIGNORS:
-            raise InvalidConfig(f"group.consumer.assignors: there is no {name}, only {', '.join(ASSIGNORS)}")
+            raise InvalidConfig(f"group.consumer.assignors: {name} is not supported; use {' or '.join(ASSIGNORS)}")
     return ConsumerSettings(
         session_timeout_ms=config.integer("group.consumer.session.timeout.ms"),
         heartbeat_interval_ms=config.integer("group.consumer.heartbeat.interval.ms"),
@@ -195,7 +195,7 @@ def consumer_settings(config: BrokerConfig) -> ConsumerSettings:
 
 def share_settings(config: BrokerConfig) -> ShareSettings:
     if config.names("group.share.assignors") != (share_assignor.NAME,):
-        raise InvalidConfig(f"group.share.assignors: there is only {share_assignor.NAME}")
+        raise InvalidConfig(f"group.share.assignors: only {share_assignor.NAME} is supported")
     for name in _SHARE_LIMITED:
         low, high = f"group.share.min.{name}", f"group.share.max.{name}"
         if not config.integer(low) <= config.integer(f"group.share.{name}") <= config.integer(high):
@@ -225,6 +225,6 @@ def streams_settings(config: BrokerConfig) -> StreamsSettings:
 
 
 def uuid_text(value: bytes) -> str:
-    """Sixteen bytes as a UUID is written."""
+    """Return sixteen bytes in the text form of a UUID."""
     digits = value.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -1,7 +1,7 @@
-"""MarkerWriter: the end of a transaction, written into a partition that is led here.
+"""MarkerWriter: writes transaction markers to partitions that are led here.
 
-For WriteTxnMarkers, whoever sends it, and for the transaction coordinator of this broker. A marker in
-`__consumer_offsets` goes through the group coordinator, which counts the offsets that were pending, or forgets them.
+It serves WriteTxnMarkers requests and the transaction coordinator of this broker. A marker in `__consumer_offsets` goes
+through the group coordinator, which commits or drops the pending offsets of the transaction.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tailrace.model.ids import ProducerId, TopicPartition
 from tailrace.records.control_records import ControlType, EndTransactionMarker, build_end_marker
 from tailrace.waiting.purgatory import Purgatory
 
-Answer: TypeAlias = Callable[[ErrorCode, int], None]  # (what became of it, now_ms)
+Answer: TypeAlias = Callable[[ErrorCode, int], None]  # (result, now_ms)
 
 _SHARD_IS_ELSEWHERE = frozenset(
     {
@@ -65,7 +65,7 @@ class MarkerWriter:
         self._write_timeout_ms = write_timeout_ms
 
     def write(self, key: TopicPartition, marker: Marker, answer: Answer, now_ms: int) -> None:
-        """Append a marker; `answer` is called once, when it is on every in-sync replica, or never will be."""
+        """Append a marker. `answer` is called once: when all in-sync replicas have the marker, or with an error."""
         groups: object = self._coordinators.get(CONSUMER_OFFSETS) if key.topic == CONSUMER_OFFSETS else None
         if groups is not None and isinstance(groups, EndsTransactions):
             groups.end_transaction(
@@ -75,7 +75,7 @@ class MarkerWriter:
                 marker.coordinator_epoch,
                 marker.is_commit,
                 lambda _, now_ms: answer(ErrorCode.NONE, now_ms),
-                lambda error, now_ms: answer(_told(error.code), now_ms),
+                lambda error, now_ms: answer(_marker_error(error.code), now_ms),
                 now_ms,
                 marker.transaction_version,
             )
@@ -88,7 +88,7 @@ class MarkerWriter:
                 producer_id=marker.producer_id,
                 producer_epoch=marker.producer_epoch,
             )
-        except ValueError:  # no producer has this id and epoch; Kafka answers so
+        except ValueError:  # invalid producer id or epoch; Kafka sends the same error
             answer(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
             return
         try:
@@ -104,5 +104,6 @@ class MarkerWriter:
         self._purgatory.watch(waiting, [key])
 
 
-def _told(code: ErrorCode) -> ErrorCode:
+def _marker_error(code: ErrorCode) -> ErrorCode:
+    """Return the error for WriteTxnMarkers: the sender finds the new leader after NOT_LEADER_OR_FOLLOWER."""
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _SHARD_IS_ELSEWHERE else code

@@ -1,4 +1,4 @@
-"""PartitionEnds: where partitions end for consumers, whoever leads them: known here, or asked with ListOffsets."""
+"""PartitionEnds: the high watermarks of partitions. Those led by other brokers are requested with ListOffsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tailrace.waiting.outbox import Outbox, Peer
 
 CHANNEL: Final = "partition-ends"
 _LATEST: Final = -1
-_NO_REPLICA: Final = -1  # a consumer asks
+_NO_REPLICA: Final = -1  # the replica id of a consumer
 
 Ends: TypeAlias = dict[TopicPartition, "int | KafkaError"]
 

@@ -1,4 +1,4 @@
-"""PartitionWriter: how a coordinator reads and appends to the partitions of its topic that are led here."""
+"""PartitionWriter: reads and appends records of a coordinator's topic, in partitions that are led here."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tailrace.replication.partition import ALL_ACKS, Partition
 
 class PartitionWriter:
     def __init__(self, partitions: HostedPartitions, appended: Callable[[TopicPartition, int], None]) -> None:
-        """`appended(partition, now_ms)` is told of each append, for those who wait for one."""
+        """`appended(partition, now_ms)` is called after each append, to wake requests that wait for one."""
         self._partitions = partitions
         self._appended = appended
 
     def _led(self, key: TopicPartition) -> Partition:
         partition = self._partitions.find(key)
         if not partition.is_leader:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{key} is not led here")
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {key}")
         return partition
 
     def bounds(self, key: TopicPartition) -> tuple[Offset, Offset]:

@@ -1,9 +1,12 @@
-"""TransactionVerification: before a transaction is opened in a partition, its coordinator has to know of it.
+"""TransactionVerification: checks at the coordinator before the first batch of a transaction in a partition.
 
-A batch that is late, of a transaction that has ended, would otherwise open one that nobody ends, and hold back
-everybody who reads committed records. Clients of newer requests (Produce 12, TxnOffsetCommit 5) do not tell the
-coordinator themselves: the partition is added to their transaction here. For others it is looked up there, unless
-transaction.partition.verification.enable is off. A partition in which the transaction is open already needs neither.
+Without this check, a late batch of an ended transaction would open a new transaction that nothing ever ends. It would
+block all read_committed consumers of the partition. There are three cases:
+
+1. The transaction is already open in the partition: no check is needed.
+2. The client uses Produce 12 or TxnOffsetCommit 5, or later: the broker adds the partition to the transaction.
+3. The client is older: the broker asks the coordinator if the partition is part of the transaction. This check is off
+   if transaction.partition.verification.enable is false.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ class TransactionVerification:
         transactions: Transactions,
         peers: TransactionPeers | None,
     ) -> None:
-        """`peers`: how to ask coordinators on other brokers; None if the broker is alone."""
+        """`peers` sends requests to coordinators on other brokers. It is None in a cluster of one node."""
         self._config = config
         self._controller = controller
         self._partitions = partitions
@@ -49,9 +52,9 @@ class TransactionVerification:
         is_added: bool,
         is_abortable: bool,
     ) -> None:
-        """Call `known(errors, now_ms)` once, now or later, with the partitions that may not be written to.
+        """Call `known(errors, now_ms)` once, now or later, with the partitions that must not be written.
 
-        `is_added` adds the partitions to the transaction; otherwise they must be part of it already.
+        With `is_added`, add the partitions to the transaction. Otherwise they must already be part of it.
         """
         errors: dict[TopicPartition, ErrorCode] = {}
         image = self._controller.image
@@ -95,7 +98,7 @@ class TransactionVerification:
         *,
         is_added: bool,
     ) -> list[TopicPartition]:
-        """Return the partitions in which the transaction is not open yet; `errors` gets those that are not led here."""
+        """Return the partitions in which the transaction is not open yet. Partitions led elsewhere go to `errors`."""
         unverified = []
         for key, sequence in first_sequences.items():
             try:
@@ -108,7 +111,7 @@ class TransactionVerification:
         return unverified
 
     def _elsewhere(self, transactional_id: str) -> tuple[TransactionPeers, BrokerId] | None:
-        """Return the broker that coordinates a transaction, if that is another one, and how to ask it."""
+        """Return the coordinator of a transaction and the peers to reach it, or None if this broker coordinates it."""
         if self._peers is None or not transactional_id:
             return None
         log_partition = self._coordinator.log_partition(transactional_id)
@@ -119,7 +122,7 @@ class TransactionVerification:
 
 
 def _as_sent(error: ErrorCode, *, is_abortable: bool) -> ErrorCode:
-    """Return the error that a client is sent for the coordinator's."""
+    """Return the error for the client that stands for the coordinator's error."""
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error is ErrorCode.TRANSACTION_ABORTABLE and not is_abortable:

@@ -1,4 +1,4 @@
-"""The transaction coordinator of a broker, put together: its log, its settings, and where its markers go."""
+"""Transactions: the transaction coordinator of a broker, with its log, its settings and its marker writer."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tailrace.coordinator.runtime import CoordinatorRuntime
 from tailrace.coordinator.transactions.markers import TransactionEnd
 from tailrace.coordinator.transactions.producer_ids import ProducerIds
 from tailrace.coordinator.transactions.transaction_coordinator import (
+    ClusterView,
     MarkerRoutes,
     TransactionConfig,
     TransactionCoordinator,
@@ -27,7 +28,7 @@ from tailrace.waiting.purgatory import Purgatory
 
 
 class Transactions:
-    """What a broker has for transactions: the coordinator, producer ids, and the writer of markers."""
+    """The transaction coordinator, the producer ids and the marker writer of a broker."""
 
     def __init__(
         self,
@@ -77,11 +78,13 @@ class Transactions:
             ),
             make_runtime,
             broker_id=config.node_id,
-            log_partitions=log_partitions,
-            log_epoch=lambda index: partitions.find(TopicPartition(TRANSACTION_STATE, index)).leader_epoch,
-            server_version=lambda: controller.image.features.get(TRANSACTION_VERSION, 0),
+            cluster=ClusterView(
+                log_partitions,
+                log_epoch=lambda index: partitions.find(TopicPartition(TRANSACTION_STATE, index)).leader_epoch,
+                server_version=lambda: controller.image.features.get(TRANSACTION_VERSION, 0),
+                leader_of=leader_of,
+            ),
             new_producer_id=self.producer_ids.next,
-            leader_of=leader_of,
             marker_routes=routes,
             now_ms=now_ms,
         )

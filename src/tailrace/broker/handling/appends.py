@@ -2,9 +2,9 @@
 
     open ──► (place …) ──► add ──► carry_out: write, a partition at a time ──► respond, or wait for replicas (acks=all)
 
-Requests that come together for one partition cost one write. A connection may hand over several Produce requests in a
-round, and they may wait for replicas together. They form a line: `open` gives a request its place, and responses leave
-in the order of the line. Another request that comes behind a line is held until the line is empty.
+All requests of a round for one partition cost one write. A connection may send several Produce requests in a round, and
+they may wait for replicas together. They form the connection's line: `open` gives a request its place, and responses
+are sent in the order of the line. A request of another API is held until the line is empty.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from tailrace.replication.produce import ProducePart
 from tailrace.waiting.purgatory import Purgatory
 
 ALL_ACKS = -1
-PARTS_A_STEP = 128  # then a request of many parts pauses
+REQUESTS_A_ROUND = 256  # then no connection hands over a second request before the round ends
+PARTS_A_STEP = 128  # a request with more partitions pauses after each so many
 
 
 class ProduceRequest(Protocol):
-    """A Produce request on its way."""
+    """A Produce request that has no response yet."""
 
     context: ConnectionContext
     acks: int
@@ -57,19 +58,25 @@ class Appends:
         self._round = current_round
         self._replies = replies
         self._internal_errors = internal_errors
-        self._added: list[ProduceRequest] = []  # in this round, in their order
+        self._added: list[ProduceRequest] = []  # the requests of this round, in order
         self._touched: dict[Partition, None] = {}  # partitions with placed batches
         self._failed: list[tuple[Partition, OSError]] = []
         self._now_ms = 0
         self._lines: dict[int, deque[ProduceRequest]] = {}  # by connection
-        self._held: dict[int, Callable[[int], object]] = {}  # what comes behind a line
-        self.count = 0  # requests that were added so far
+        self._held: dict[int, Callable[[int], object]] = {}  # by connection: the request that waits for an empty line
+        self.count = 0  # requests added since the start
+        self.room = REQUESTS_A_ROUND  # for more requests of this round
 
     # The line of a connection
 
     def open(self, request: ProduceRequest) -> None:
         """Give a request its place in the line of its connection."""
-        self._lines.setdefault(request.context.connection_id, deque()).append(request)
+        connection_id = request.context.connection_id
+        line = self._lines.get(connection_id)
+        if line is None:
+            self._lines[connection_id] = deque((request,))
+        else:
+            line.append(request)
 
     def is_in_line(self, connection_id: int) -> bool:
         """Return True if Produce requests of a connection have no response yet."""
@@ -77,7 +84,7 @@ class Appends:
 
     def hold(self, connection_id: int, handle: Callable[[int], object]) -> None:
         """Call `handle(now_ms)` when the line of a connection is empty."""
-        assert connection_id not in self._held, f"connection {connection_id} has not been held"
+        assert connection_id not in self._held, f"connection {connection_id} already holds a request"
         self._held[connection_id] = handle
 
     def connection_closed(self, connection_id: int) -> None:
@@ -88,7 +95,7 @@ class Appends:
     # A round
 
     def place(self, part: ProducePart, records: Buffer | CheckedRecords, acks: int, now_ms: int) -> None:
-        """Place the records of one partition; a refusal is in the part."""
+        """Place the records of one partition. If they are refused, `part` has the error."""
         failure = part.place(self._partitions, records, acks, now_ms)
         if part.partition is not None:
             self._touched[part.partition] = None
@@ -96,15 +103,20 @@ class Appends:
                 self._failed.append((part.partition, failure))
 
     def add(self, request: ProduceRequest, now_ms: int) -> None:
-        """Write what a request has placed, and respond, when the round ends or another kind of request is handled."""
+        """Schedule the write of a request's placed records, and its response.
+
+        Both happen when the round ends, or before a request of another API is handled.
+        """
         self._added.append(request)
         self._now_ms = now_ms
         self.count += 1
+        self.room -= 1
         self._round.collect(self)
 
     def carry_out(self) -> None:
-        """Write what was placed, a partition at a time, and respond in order."""
+        """Write the placed records, a partition at a time, and respond in order."""
         added, self._added = self._added, []
+        self.room = REQUESTS_A_ROUND
         now_ms, done = self._now_ms, 0
         try:
             self.write_touched(now_ms)
@@ -118,7 +130,7 @@ class Appends:
             self._internal_errors.survive("a group of appends", error, now_ms)
 
     def write_touched(self, now_ms: int) -> None:
-        """Write what is placed. Partitions whose disk has failed are taken offline."""
+        """Write the placed records. A partition whose disk fails is taken offline."""
         touched, self._touched = self._touched, {}
         failed, self._failed = self._failed, []
         for partition in touched:
@@ -132,7 +144,7 @@ class Appends:
             self._partitions.failed(partition, failure)
 
     def written_in_steps(self, request: ProduceRequest, now_ms: int) -> Steps[None]:
-        """Like `settle`, for one request of many parts. What it has placed is written already."""
+        """Like `carry_out`, for one request with many parts whose placed records are already written."""
         parts, are_decided = request.parts, True
         for first in range(0, len(parts), PARTS_A_STEP):
             are_decided &= self._count_parts(parts[first : first + PARTS_A_STEP], request.acks)
@@ -140,16 +152,11 @@ class Appends:
         self._conclude(request, now_ms, are_decided)
 
     def _count_parts(self, parts: Sequence[ProducePart], acks: int) -> bool:
-        """Count the parts that are written. Return True if none of them waits for replicas."""
+        """Count the written parts in the metrics. Return True if no part waits for replicas."""
         are_decided = True
+        partitions = self._partitions
         for part in parts:
-            if part.error:
-                continue
-            if part.is_lost(self._partitions):
-                part.lose()
-                continue
-            part.count()
-            if acks == ALL_ACKS and not try_decide(part, self._partitions):
+            if not part.error and part.count(partitions) and acks == ALL_ACKS and not try_decide(part, partitions):
                 are_decided = False
         return are_decided
 
@@ -167,7 +174,7 @@ class Appends:
     # Responses
 
     def respond(self, request: ProduceRequest, now_ms: int) -> None:
-        """Send the response, once those before it in the line are sent."""
+        """Send the response as soon as the responses before it in the line are sent."""
         request.is_ready = True
         connection_id = request.context.connection_id
         line = self._lines.get(connection_id)

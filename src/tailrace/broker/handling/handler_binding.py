@@ -1,11 +1,11 @@
-"""bind: a handler with the services that it names.
+"""bind: passes a handler the services that it names.
 
 A handler is a function `handle(request, now_ms, *, groups: Groups, replies: Replies)`. Its keyword-only parameters are
-names of fields of `Services`; `bind` looks them up once, when the handler is loaded. A service that some brokers do not
-have is None there, and a handler that can do without says so in its annotation: `telemetry: ClientTelemetry | None`.
+names of fields of `Services`. `bind` looks them up once, when the handler is loaded. A service that some brokers lack
+is None in `Services`, and the annotation of the handler's parameter allows None: `telemetry: ClientTelemetry | None`.
 
-The handler of a frequent API is a class, because a call with many keywords takes a microsecond. It is made once, with
-the services as keyword-only parameters, and has a method `handle(request, now_ms)`.
+The handler of a frequent API is a class, because a call with many keywords takes a microsecond. One object is made from
+the services, which are keyword-only parameters of the constructor. Its method is `handle(request, now_ms)`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def service_names(handle: Callable[..., Any]) -> list[str]:
 
 
 def bind(handle: Callable[..., Any], services: object) -> Handler:
-    """Return a handler that needs nothing but the request and the time."""
+    """Return a handler that takes only the request and the time."""
     given = {name: getattr(services, name) for name in service_names(handle)}
     if isinstance(handle, type):
         method: Handler = handle(**given).handle

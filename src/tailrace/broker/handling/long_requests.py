@@ -1,8 +1,8 @@
-"""LongRequests: handlers that would hold the loop, run in turns.
+"""LongRequests: handlers that would block the loop for too long run in turns.
 
-A handler that may take long is a generator, and `now_ms = yield` marks where it can pause. It runs until the turn is
-over and resumes in the next turn; several paused requests take turns. The response to a request that paused is encoded
-by a chore (`replies.py`).
+A handler that may take long is a generator, and `now_ms = yield` marks where it can pause. It runs until the loop's
+turn is over and resumes in the next turn. Several paused requests take turns. If a request has paused, a chore encodes
+its response (`replies.py`).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class LongRequests:
         self._replies = replies
         self._refusals = refusals
         self._chores = chores
-        self._is_turn_over = is_turn_over
+        self.is_turn_over = is_turn_over  # returns True if a handler should pause
         self._paused: deque[_Paused] = deque()
 
     def start(self, request: Request, steps: Steps[Any], now_ms: int) -> None:
-        """Run a handler, or let it wait for the next turn."""
+        """Run a handler now, or in the next turn if this one is over."""
         paused = _Paused(request, steps)
-        if self._is_turn_over():
+        if self.is_turn_over():
             self._pause(paused)
         else:
             self._run(paused, now_ms)
@@ -50,7 +50,7 @@ class LongRequests:
     def tick(self, now_ms: int) -> None:
         """Resume paused requests until the turn is over."""
         for _ in range(len(self._paused)):
-            if not self._paused or self._is_turn_over():
+            if not self._paused or self.is_turn_over():
                 return
             self._run(self._paused.popleft(), now_ms)
 
@@ -64,7 +64,7 @@ class LongRequests:
             if not paused.is_started:
                 paused.is_started = True
                 next(steps)
-            while not self._is_turn_over():
+            while not self.is_turn_over():
                 steps.send(now_ms)
         except StopIteration as end:
             self._replies.finish(request, end.value, now_ms)

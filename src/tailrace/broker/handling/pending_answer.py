@@ -1,4 +1,4 @@
-"""PendingAnswer: the response to a request that waits for a coordinator; it is sent once, now or later."""
+"""PendingAnswer: the response to a request that waits for a coordinator. It is sent once, now or later."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PendingAnswer:
         self.is_given = False
 
     def __call__(self, response: Any, now_ms: int) -> None:
-        """Send the response, unless one was sent: a coordinator may report a failure after it has answered."""
+        """Send the response unless one was sent already: a coordinator may report a failure after its answer."""
         if not self.is_given:
             self.is_given = True
             self._replies.answer(self._request, response, now_ms)

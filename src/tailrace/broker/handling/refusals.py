@@ -1,4 +1,4 @@
-"""Refusals: requests that cannot be read, and handlers that raise; each costs one connection at most."""
+"""Refusals: unreadable requests, and handlers that raise. Each costs at most its own connection."""
 
 from __future__ import annotations
 
@@ -26,25 +26,28 @@ class Refusals:
         self._limited_log = LimitedLog(_log)
 
     def malformed(self, context: ConnectionContext, error: ProtocolError, now_ms: int) -> None:
-        """Close the connection of a client that sent something else than a request."""
+        """Close the connection of a client that sent a frame that is not a valid request."""
         self._limited_log.write(
             logging.WARNING,
             "not a request",
             now_ms,
-            "connection closed: not a request",
+            "connection closed: the client sent a malformed request",
             client=_client(context),
             error=error,
         )
         self._replies.close(context.connection_id)
 
     def version(self, header: RequestHeader, context: ConnectionContext, now_ms: int) -> None:
-        """Close the connection, but answer ApiVersions: its client learns there which versions are served."""
+        """Close the connection because the API or version is not supported.
+
+        An ApiVersions request gets a response instead, with the supported versions.
+        """
         if header.api_key != ApiKey.API_VERSIONS:
             self._limited_log.write(
                 logging.WARNING,
                 "version",
                 now_ms,
-                "connection closed: no such API or version is served",
+                "connection closed: the client sent an unsupported API or version",
                 client=_client(context),
                 client_id=header.client_id,
                 api_key=header.api_key,
@@ -56,7 +59,7 @@ class Refusals:
         self._replies.put(Reply(context.connection_id, parts))
 
     def error(self, request: Request, error: KafkaError, now_ms: int) -> None:
-        """Refuse the whole request where the API has a field for that; raise the error again otherwise."""
+        """Send the error in the response's top-level error code. Raise it again if the API has no such field."""
         response = response_class(request.api_key)()
         if not hasattr(response, "error_code"):
             if isinstance(error, MetadataLogFailed):
@@ -69,7 +72,10 @@ class Refusals:
         self._replies.answer(request, response, now_ms)
 
     def failed(self, request: Request, error: Exception, now_ms: int) -> None:
-        """Refuse a request whose handler had paused and has raised; close the connection if that is a bug."""
+        """Refuse a request whose handler has raised after a pause.
+
+        An exception other than KafkaError is an internal error: it is counted, and the connection is closed.
+        """
         try:
             if not isinstance(error, KafkaError):
                 raise error

@@ -1,7 +1,7 @@
-"""RequestChores: decoding and encoding of large messages beside the loop, one chore at a time.
+"""RequestChores: decoding and encoding of large messages on worker threads, one chore at a time.
 
-One chore at a time decodes or encodes, so that the other chores and the memory for large requests are not used up. The
-connection waits meanwhile as it does for any pending reply.
+Only one chore decodes or encodes at any time, so large requests cannot occupy all worker threads or all memory.
+Meanwhile the connection waits as it does for any pending reply.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tailrace.protocol.message import Struct
 class RequestChores:
     def __init__(self, submit: Callable[[Work], None]) -> None:
         self._submit = submit
-        self.connections: set[int] = set()  # those whose request has paused or was decoded by a chore
-        self._decoded: dict[int, list[Struct]] = {}  # the structs of requests that chores have decoded, by connection
+        self.connections: set[int] = set()  # connections whose request has paused or was decoded by a chore
+        self._decoded: dict[int, list[Struct]] = {}  # by connection: the structs of a request that a chore has decoded
         self._steps: deque[tuple[int, Step]] = deque()  # with their connections
         self._is_running = False
 
     def add(self, connection_id: int, step: Step) -> None:
-        """Run a step of a connection's request beside the loop, after the steps that were added before."""
+        """Run a step of a connection's request as a chore, after the steps that were added before."""
         self._steps.append((connection_id, step))
         if not self._is_running:
             self._next()
@@ -53,7 +53,7 @@ class RequestChores:
         return self._decoded.pop(connection_id, [])
 
     def ended(self, connection_id: int) -> None:
-        """Note that a connection's request is answered, or that nobody waits for its response any more."""
+        """Note that a connection's request has its response, or that the connection is closed."""
         self.connections.discard(connection_id)
         self._decoded.pop(connection_id, None)
 

@@ -1,9 +1,12 @@
-"""RequestDecoder: the bodies of requests, decoded on the loop or by a chore.
+"""RequestDecoder: decodes the bodies of requests, on the loop or by a chore.
 
-Up to ELEMENTS_AT_ONCE array elements and BYTES_AT_ONCE are decoded on the loop, apart from records; a request with more
-is decoded by a chore, which also converts it if its handler takes flat tuples. A request with more than ELEMENTS_MAX
-array elements is refused: an element of one byte on the wire takes some two hundred in memory. So is a request with
-more than ELEMENTS_WHOLE_MAX of an API whose handler cannot pause.
+    up to ELEMENTS_AT_ONCE array elements and BYTES_AT_ONCE      decoded on the loop; records do not count
+    more                                                         decoded by a chore
+    more than ELEMENTS_MAX                                       refused
+    more than ELEMENTS_WHOLE_MAX, if the handler cannot pause    refused
+
+An array element of one byte on the wire takes about 200 bytes in memory, so elements are limited, not only bytes. If a
+handler takes flat tuples, the chore also converts the request.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ ELEMENTS_WHOLE_MAX = 20_000
 ELEMENTS_UNAUTHENTICATED_MAX = 64
 PAUSING = frozenset(
     {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.DELETE_ACLS}
-)  # their handlers pause by themselves, all the way
+)  # their handlers pause by themselves, so they take requests of any allowed size
 
 
 class RequestDecoder:
@@ -44,8 +47,8 @@ class RequestDecoder:
         flattened: Callable[[int, int, Any], Any],
         dispatch: Callable[[Request, int], None],
     ) -> None:
-        """`flattened(api_key, version, message)` returns what a handler takes. `dispatch(request, now_ms)` takes the
-        requests that chores have decoded."""
+        """`flattened(api_key, version, message)` converts a message to the body that its handler takes.
+        `dispatch(request, now_ms)` handles a request that a chore has decoded."""
         self._replies = replies
         self._refusals = refusals
         self._chores = chores
@@ -53,7 +56,7 @@ class RequestDecoder:
         self._dispatch = dispatch
 
     def decode(self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext) -> Any | None:
-        """Return a request's body; None if a chore decodes it first, and then has it handled."""
+        """Return a request's body, or None if a chore decodes it; the request is dispatched after that."""
         if not context.is_authenticated:
             return self._read(frame, header, position, ELEMENTS_UNAUTHENTICATED_MAX)
         if len(frame) <= BYTES_AT_ONCE or header.api_key == ApiKey.PRODUCE:

@@ -1,16 +1,15 @@
-"""Request pieces: a request about many things, handled a few things at a time.
+"""Request pieces: large requests, handled one piece at a time.
 
-The handlers of the APIs below answer for each element of an array by itself, at once or in steps. A request with more
-elements than a piece may have is cut into requests with parts of its array. The handler gets them one after the other
-and other clients are served in between (`long_requests.py`); the client gets one response with the elements of all
-pieces.
+The handlers of the APIs below handle each element of an array (topics, groups, …) independently. A request with more
+elements than fit into a piece is cut into smaller requests, the pieces. The handler gets them one after the other, and
+other clients are served in between (`long_requests.py`). The client gets one response with the elements of all pieces.
 
-    CUTS        which arrays of an API's request and response belong together, and how much makes a piece
-    cut_of(…)   how to cut a request, or None if it is small enough
-    handle_in_pieces(…)   the handler's work on the pieces, as steps that can pause
+    CUTS                  by API: the arrays of request and response that belong together, and the size of a piece
+    cut_of(…)             return how to cut a request, or None if it is small enough
+    handle_in_pieces(…)   hand the pieces to the handler, as steps that can pause
 
-Requests that name one thing many times cannot make the broker answer for it each time: where an API answers for every
-name, names that are repeated are folded, but for as many as the handler needs to refuse repeated names.
+Repeated names must not multiply the work. For an API with `Cut.repeats`, elements with the same name are dropped except
+for the first `repeats`. Two are kept where the handler refuses repeated names.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ from tailrace.model.errors import KafkaError
 from tailrace.model.steps import Steps
 from tailrace.protocol.api_keys import ApiKey
 
-NAME_BYTES = 256  # a name costs as much as an element for each so many bytes: hashing it takes its time
+NAME_BYTES = 256  # each so many bytes of a name count as one element, because hashing a long name takes time
 
 
 class Cut(NamedTuple):
     asked: tuple[str, ...]  # the path of arrays in the request: ("topics", "partitions")
-    answered: tuple[str, ...]  # the array in the response, and the array in its elements that grows
+    answered: tuple[str, ...]  # the path of arrays in the response that pieces extend
     size: int = 64  # elements of the innermost array in a piece
-    keys: tuple[str, ...] | None = None  # the fields that name an element; (): the element is its own name
-    repeats: int = 0  # how many elements of one name are kept; 0: all
-    name: str | None = None  # the field of an outer element whose length counts
-    weight: str | None = None  # a field of an element that says how many elements it stands for
-    total_max: int | None = None  # a request with more is refused as a whole, and so must not be cut
+    keys: tuple[str, ...] | None = None  # the fields that name an element; (): the element itself is the name
+    repeats: int = 0  # how many elements with the same name are kept; 0: all
+    name: str | None = None  # the field of an outer element whose length counts (NAME_BYTES)
+    weight: str | None = None  # the field of an element with the number of elements that it counts as
+    total_max: int | None = None  # the handler refuses a request with more as a whole, so it is not cut
 
 
 _TOPICS = Cut(("topics", "partitions"), ("topics", "partitions"))
@@ -125,7 +124,7 @@ CUTS: dict[ApiKey, tuple[Cut, ...]] = {
 
 class _Piece(NamedTuple):
     elements: list[Any]
-    resumes: bool  # its first element is the rest of the last element of the piece before
+    resumes: bool  # its first element continues the last element of the previous piece
 
 
 def cut_of(request: Request) -> Cut | None:
@@ -141,7 +140,7 @@ def cut_of(request: Request) -> Cut | None:
 def handle_in_pieces(
     request: Request, handler: Handler, cut: Cut, now_ms: int, *, replies: Replies, refusals: Refusals
 ) -> Steps[None]:
-    """Hand the pieces of a request to its handler, and answer the request when all pieces are answered."""
+    """Hand the pieces of a request to its handler, and respond when all pieces have their responses."""
     name, body = cut.asked[0], request.body
     elements = yield from _folded(getattr(body, name), cut)
     whole = _Whole(replies, request.without_body(), cut)
@@ -161,7 +160,7 @@ def handle_in_pieces(
 
 
 class _Whole:
-    """The response to a request that was cut: it grows by the responses to the pieces, in their order."""
+    """The response to a request that was cut. The responses to the pieces are joined to it in order."""
 
     def __init__(self, replies: Replies, request: Request, cut: Cut) -> None:
         self._replies = replies
@@ -174,7 +173,7 @@ class _Whole:
         self._is_silent = self._is_closing = self._is_complete = False
 
     def expect(self, piece: _Piece) -> Respond:
-        """Return what takes the response to a piece."""
+        """Return the function that receives the response to a piece."""
         responses: list[Any] = []
         self._pieces.append((piece, responses))
 
@@ -187,7 +186,7 @@ class _Whole:
         return respond
 
     def complete(self, now_ms: int) -> None:
-        """Note that all pieces were handed over; answer if they have their responses."""
+        """Note that the handler has all pieces. Respond if all of them have their responses."""
         self._is_complete = True
         self._join(now_ms)
 
@@ -220,7 +219,7 @@ class _Whole:
 
 
 def _exceeds(elements: Sequence[Any], cut: Cut) -> bool:
-    """Return True if the elements are too much for one piece and can be cut."""
+    """Return True if the elements exceed one piece and can be cut."""
     if len(elements) > cut.size:
         return True
     return (len(elements) > 1 or len(cut.asked) > 1) and _has_more_than(cut.size, elements, cut)
@@ -242,8 +241,10 @@ def _outer_weight(element: Any, cut: Cut) -> int:
 
 
 def _weight(element: Any, path: tuple[str, ...], cut: Cut) -> int:
-    """How many elements of the innermost array an element holds, or costs as much as: one at least. Elements that are
-    too much for a piece are not counted to the end."""
+    """Return the weight of an element: the elements of the innermost array that it contains or counts as, at least 1.
+
+    Counting stops above the size of a piece.
+    """
     if path:
         inner = getattr(element, path[0])
         if not inner:
@@ -262,7 +263,7 @@ def _weight(element: Any, path: tuple[str, ...], cut: Cut) -> int:
 
 
 def _folded(elements: Sequence[Any], cut: Cut) -> Steps[list[Any]]:
-    """Return the elements without those of one name that are too many; elements of one name stand together."""
+    """Return the elements, at most `cut.repeats` with the same name. Elements with the same name are neighbours."""
     if cut.keys is None or not cut.repeats:
         return list(elements)
     by_name: dict[Any, list[Any]] = {}
@@ -277,7 +278,7 @@ def _folded(elements: Sequence[Any], cut: Cut) -> Steps[list[Any]]:
 
 
 def _pieces(elements: list[Any], path: tuple[str, ...], cut: Cut) -> Iterator[_Piece]:
-    """Parts of an array, each with `cut.size` elements of the innermost array at most, unless one element has more."""
+    """Yield parts of an array. A part weighs at most `cut.size`, unless a single element weighs more."""
     gathered: list[Any] = []
     room = cut.size
     for index, element in enumerate(elements):
@@ -303,7 +304,7 @@ def _same_name(one: Any, other: Any, cut: Cut) -> bool:
 
 
 def _with(struct: Any, attribute: str, elements: list[Any]) -> Any:
-    """A copy of a struct that has these elements in one of its arrays."""
+    """Return a copy of a struct with other elements in one of its arrays."""
     made = copy(struct)
     setattr(made, attribute, elements)
     return made

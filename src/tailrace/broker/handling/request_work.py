@@ -1,12 +1,12 @@
-"""RequestWork: parts of requests that must look into many records, done beside the loop.
+"""RequestWork: checks and searches of many records, done by chores on worker threads.
 
-A part is a function that touches nothing the broker may change: it checks a produced batch, or searches one for a
-timestamp. Parts run on the threads for prompt chores, PARTS_MAX at a time. A request has one part running at most, and
-requests take turns part by part, so that one with many large batches does not keep the others waiting. When all parts
-of a request are done, its handler resumes on the loop.
+A part of a request is a function that checks a produced batch, or searches a batch for a timestamp. It reads only data
+that the broker does not change meanwhile. Parts run on the threads for prompt chores, PARTS_MAX at a time. Each request
+has at most one running part, and requests take turns after each part. So a request with many large batches does not
+delay the others for long. When all parts of a request are done, its handler resumes on the loop.
 
-The connection waits meanwhile as for any pending reply, so the requests of a connection stay in order. If the client
-disconnects, the parts that have not begun are dropped with their request. If the broker stops, they are not begun.
+Meanwhile the connection waits as for any pending reply, so the requests of a connection stay in order. If the client
+disconnects, its parts that have not begun are dropped. If the broker stops, waiting parts are not begun.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Done = Callable[[list[Any], int], None]  # (results in the order of the parts, n
 
 
 class _Job:
-    """A request with the parts that are left to do."""
+    """A request and its remaining parts."""
 
     __slots__ = ("done", "is_dropped", "parts", "request", "results")
 
@@ -67,7 +67,7 @@ class RequestWork:
         self._is_starting = False
 
     def start(self, request: Request, parts: Sequence[Part], done: Done) -> None:
-        """Do the parts of a request beside the loop, then call `done` on the loop.
+        """Do the parts of a request by chores, then call `done` on the loop.
 
         The request's memory is not reused until then.
         """
@@ -79,14 +79,14 @@ class RequestWork:
         return sum(job.request.api_key == api_key for job in (*self._waiting, *self._running))
 
     def connection_closed(self, connection_id: int) -> None:
-        """Drop the parts of a client that has gone, but for those that run."""
+        """Drop the parts of a client that has disconnected, except running ones."""
         for job in (*self._waiting, *self._running):
             job.is_dropped |= job.request.context.connection_id == connection_id
         self._waiting = deque(job for job in self._waiting if not job.is_dropped)
 
     def _start_parts(self) -> None:
         if self._is_starting:
-            return  # a chore that was done on the spot: the loop below continues
+            return  # `submit` has run the chore at once; the outer call's `while` loop continues
         self._is_starting = True
         try:
             while self._waiting and len(self._running) < PARTS_MAX:
@@ -97,7 +97,7 @@ class RequestWork:
             self._is_starting = False
 
     def part_ended(self, job: _Job, error: BaseException | None, now_ms: int) -> None:
-        """On the loop: go on with the next part, or with the request."""
+        """Start the next part, or resume the request if this was the last part. Called on the loop."""
         self._running.discard(job)
         has_more = error is None and bool(job.parts)
         if has_more and not job.is_dropped:
@@ -109,7 +109,11 @@ class RequestWork:
         self._replies.begin(request)
         try:
             if error is not None:
-                raise error if isinstance(error, Exception) else RuntimeError(f"a decoder has failed: {error!r}")
+                raise (
+                    error
+                    if isinstance(error, Exception)
+                    else RuntimeError(f"a part of a request has failed: {error!r}")
+                )
             job.done(job.results, now_ms)
         except Exception as unexpected:
             self._refusals.failed(request, unexpected, now_ms)

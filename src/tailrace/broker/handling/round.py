@@ -1,8 +1,8 @@
-"""Round: the work that requests leave for the moment when the replies are taken.
+"""Round: work that is done once for all requests of a round, when the replies are taken.
 
-Requests that come together are handled one after the other, and then their replies are taken. Work that is done once
-for all of them waits until then: one write for several Produce requests, and one look at each operation that waits
-for records of a partition.
+The server hands over the requests that arrive together, one after the other, and then takes their replies. Two kinds of
+work wait until then: one write for several Produce requests, and one check of the operations that wait for new records
+of a partition.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tailrace.waiting.purgatory import Purgatory
 
 
 class CollectedWork(Protocol):
-    """Requests that were collected to be carried out together."""
+    """Requests that are carried out together."""
 
     def carry_out(self) -> None:
         """Carry them out."""
@@ -24,15 +24,15 @@ class Round:
     def __init__(self, purgatory: Purgatory) -> None:
         self._purgatory = purgatory
         self._collected: CollectedWork | None = None
-        self.is_collecting = False  # there is collected work
-        self._appended: dict[TopicPartition, int] = {}  # with the time of the last append
+        self.is_collecting = False  # True while there is collected work
+        self._appended: dict[TopicPartition, int] = {}  # by partition: the time of the last append
 
     def appended(self, key: TopicPartition, now_ms: int) -> None:
         """Note that records were appended to a partition, or that its high watermark has moved."""
         self._appended[key] = now_ms
 
     def collect(self, work: CollectedWork) -> None:
-        """Note that there is collected work. It is carried out before anything else is done."""
+        """Note that there is collected work. It is carried out before any other kind of request."""
         self._collected = work
         self.is_collecting = True
 
@@ -45,7 +45,7 @@ class Round:
             collected.carry_out()
 
     def end(self) -> None:
-        """Carry out the collected work, and complete operations that waited for what was appended."""
+        """Carry out the collected work, and check the operations that wait for appended records."""
         if self.is_collecting:
             self.carry_out()
         while self._appended:

@@ -3,8 +3,8 @@
 Each call records the cost of a request and returns how long its connection has to pause after the response. The
 response itself is never held back (KIP-219): it contains the throttle time, and the server enforces the pause.
 
-    request_percentage        CPU time of requests on the one thread, until the response or until the request waits;
-                              sending and receiving are not counted
+    request_percentage        time that requests take on the event loop's thread; sending, receiving and waiting
+                              do not count
     producer_byte_rate        size of Produce requests
     consumer_byte_rate        size of Fetch responses; a client above it gets a response without records
     controller_mutation_rate  partitions created and deleted
@@ -30,21 +30,21 @@ _PERCENT_PER_NS = 100 / 1_000_000_000
 
 class Throttling:
     def __init__(self, config: BrokerConfig, work_ns: Callable[[], int]) -> None:
-        """`work_ns` is a clock for the time that requests take; any zero will do."""
+        """`work_ns` is the clock for request_percentage, in nanoseconds from any starting point."""
         windows = windows_of(config, "quota.window")
         self.produce = RateQuota("producer_byte_rate", windows)
         self.fetch = RateQuota("consumer_byte_rate", windows)
         self.request = RateQuota("request_percentage", windows, longest_ms=windows.size_ms)
         self.mutation = MutationQuotas(windows_of(config, "controller.quota.window"))
         self.connection = ConnectionQuota(windows)
-        self.is_on = False  # whether requests have to be looked at at all
+        self.is_on = False  # True if a produce, fetch or request quota is set
         self._work_ns = work_ns
-        self._current: int | None = None  # the connection whose request is at work
+        self._current: int | None = None  # the connection whose request is running
         self._began_ns = 0
-        self._parked_ns: dict[int, int] = {}  # what requests that wait have taken, by connection
+        self._parked_ns: dict[int, int] = {}  # by connection: time already taken by a request that waits
 
     def update(self, quotas: Quotas) -> None:
-        """Take over changed quotas."""
+        """Apply changed quotas."""
         for one in (self.produce, self.fetch, self.request, self.mutation, self.connection):
             one.update(quotas)
         self.is_on = self.produce.is_enabled or self.fetch.is_enabled or self.request.is_enabled
@@ -52,12 +52,12 @@ class Throttling:
     # The time of a request
 
     def begin(self, connection_id: int) -> None:
-        """Start the clock of a request that begins, or resumes."""
+        """Start the clock of a request that begins or resumes."""
         self._current = connection_id
         self._began_ns = self._work_ns() - self._parked_ns.pop(connection_id, 0)
 
     def end(self) -> None:
-        """Stop the clock of a request whose handler has ended; if it has no response yet, it waits."""
+        """Stop the clock of the running request. If it has no response yet, its time so far is kept."""
         if self._current is not None:
             self._parked_ns[self._current] = self._work_ns() - self._began_ns
             self._current = None
@@ -72,7 +72,7 @@ class Throttling:
             return self._work_ns() - self._began_ns
         return self._parked_ns.pop(connection_id, 0)
 
-    # The cost of a request that is answered. Each returns how long to pause
+    # The cost of a request at its response. Each method returns how long the connection pauses
 
     def of_request(self, request: Request, now_ms: int) -> int:
         taken_ns = self._taken_ns(request.context.connection_id)
@@ -81,7 +81,7 @@ class Throttling:
         return self.request.record(*_who(request), taken_ns * _PERCENT_PER_NS, now_ms)
 
     def of_produce(self, request: Request, now_ms: int, *, is_answered: bool) -> int:
-        """Record a Produce request. One without a response (acks=0) is not throttled for its time."""
+        """Record a Produce request. Without a response (acks=0), request_percentage does not throttle it."""
         pause_ms = self.produce.record(*_who(request), request.size, now_ms) if self.produce.is_enabled else 0
         if not is_answered:
             self._taken_ns(request.context.connection_id)
@@ -101,8 +101,8 @@ class Throttling:
     # Limits of a request
 
     def fetch_bytes_max(self, request: Request) -> int:
-        """Return the size above which every response would be throttled, so that the client would never progress."""
-        return self.fetch.most_at_once(*_who(request)) if self.fetch.is_enabled else INT_MAX
+        """Return the largest response that the quota can ever allow; a client would never get a larger one."""
+        return self.fetch.largest_unthrottled(*_who(request)) if self.fetch.is_enabled else INT_MAX
 
     def mutations(self, request: Request, now_ms: int, *, strict: bool) -> MutationQuota:
         return self.mutation.of(*_who(request), now_ms, strict=strict)
@@ -113,5 +113,5 @@ def windows_of(config: BrokerConfig, prefix: str) -> Windows:
 
 
 def _who(request: Request) -> tuple[str, str]:
-    """Return user and client id; a missing client id counts as empty."""
+    """Return the user and the client id. A missing client id counts as empty."""
     return request.context.principal.partition(":")[2], request.client_id or ""

@@ -1,6 +1,6 @@
-"""TimedParts: the parts of the broker that have deadlines.
+"""TimedParts: the services of the broker that have deadlines.
 
-A part that raises is paused for a second; the other parts are not affected.
+A service that raises is paused for a second. The others are not affected.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class TimedParts:
         self._parts: list[_Part] = []
 
     def add(self, name: str, tick: Callable[[int], object], next_deadline_ms: Callable[[], int | None]) -> None:
-        """`tick` does what is due; `next_deadline_ms` returns when to call it next, or None if nothing is due."""
+        """Add a service. `tick` does its due work. `next_deadline_ms` returns when to call `tick` next, or None."""
         self._parts.append(_Part(name, tick, next_deadline_ms))
 
     def tick(self, now_ms: int) -> None:

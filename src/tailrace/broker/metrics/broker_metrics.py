@@ -1,6 +1,6 @@
-"""Metrics of the broker, as families of samples under the names that Kafka's dashboards know.
+"""Metrics of the broker, as families of samples under the names that Kafka's dashboards use.
 
-Nothing here is kept: counters live where they are counted, and everything else is looked up when it is asked for.
+This module stores no values. Counters live in the services that count, and gauges are computed when they are read.
 `docs/reference/metrics.md` lists the names with Kafka's MBeans.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from tailrace.broker.metrics.replication_measures import replication_families
-from tailrace.broker.metrics.share_measures import share_families
+from tailrace.broker.metrics.replication_metrics import replication_families
+from tailrace.broker.metrics.share_metrics import share_families
 from tailrace.broker.services import Services
 from tailrace.log.partition_log import PartitionLog
 from tailrace.metrics.families import NO_LABELS, Family, Kind, Labels, Sample, counter, gauge, histogram_samples
@@ -25,7 +25,7 @@ _TRAFFIC: Final = (
     ("bytesin", "bytes_in", "Bytes of records appended for clients."),
     ("bytesout", "bytes_out", "Bytes of records sent to consumers."),
     ("bytesrejected", "bytes_rejected", "Bytes of records refused because they are larger than max.message.bytes."),
-    ("totalproducerequests", "produce_requests", "Appends asked for, one for each partition of a Produce request."),
+    ("totalproducerequests", "produce_requests", "Requested appends, one for each partition of a Produce request."),
     ("totalfetchrequests", "fetch_requests", "Reads of a partition for Fetch requests."),
     ("failedproducerequests", "failed_produce_requests", "Appends that failed or whose records were refused."),
     ("failedfetchrequests", "failed_fetch_requests", "Reads of a partition that failed unexpectedly."),
@@ -38,7 +38,7 @@ _LOG_GAUGES: Final[tuple[tuple[str, str, Callable[[PartitionLog], int]], ...]] =
     ("tailrace_log_high_watermark", "Offset up to which consumers may read.", lambda log: log.high_watermark),
     (
         "kafka_cluster_partition_laststableoffsetlag",
-        "How far open transactions hold read_committed consumers back.",
+        "Offsets between the last stable offset and the high watermark, hidden from read_committed consumers.",
         lambda log: log.high_watermark - log.last_stable_offset,
     ),
 )
@@ -46,7 +46,9 @@ _LOG_GAUGES: Final[tuple[tuple[str, str, Callable[[PartitionLog], int]], ...]] =
 
 def broker_families(services: Services, now_ms: int) -> Iterator[Family]:
     yield from _traffic(services)
-    yield Family("kafka_network_requestmetrics_errors", Kind.COUNTER, "Error codes told to clients.", _errors(services))
+    yield Family(
+        "kafka_network_requestmetrics_errors", Kind.COUNTER, "Error codes in responses to clients.", _errors(services)
+    )
     yield services.internal_errors.family()
     yield from _quotas(services, now_ms)
     yield from _waiting(services)
@@ -96,48 +98,54 @@ def _errors(services: Services) -> Iterator[Sample]:
 
 
 def _quotas(services: Services, now_ms: int) -> Iterator[Family]:
-    """Only of quotas that are set, as in Kafka; of the clients of the last seconds, the busiest."""
+    """Yield the usage of quotas that are set, as in Kafka: the busiest clients of the last seconds."""
     throttling = services.throttling
     for name, used, words, quota in (
         ("produce", "byte_rate", "Bytes a second that clients produce", throttling.produce),
         ("fetch", "byte_rate", "Bytes a second that clients fetch", throttling.fetch),
-        ("request", "request_time", "Percent of a thread that requests of clients take", throttling.request),
+        ("request", "request_time", "Percentage of a thread's time that requests of clients take", throttling.request),
     ):
         used_by = quota.used(now_ms) if quota.is_enabled else ()
         owners = sorted(used_by, key=lambda one: one.per_second, reverse=True)[:_OWNERS_MAX]
         labels: list[Labels] = [{"user": one.owner[0], "client_id": one.owner[1]} for one in owners]
-        rates = [Sample(told, one.per_second) for told, one in zip(labels, owners, strict=True)]
-        pauses = [Sample(told, one.pause_ms) for told, one in zip(labels, owners, strict=True)]
-        yield Family(f"kafka_server_{name}_{used}", Kind.GAUGE, f"{words}, by whose quota it is.", rates)
-        yield Family(f"kafka_server_{name}_throttle_time", Kind.GAUGE, "Milliseconds of their pauses.", pauses)
+        rates = [Sample(shown, one.per_second) for shown, one in zip(labels, owners, strict=True)]
+        pauses = [Sample(shown, one.pause_ms) for shown, one in zip(labels, owners, strict=True)]
+        yield Family(f"kafka_server_{name}_{used}", Kind.GAUGE, f"{words}, by user and client id of the quota.", rates)
+        yield Family(
+            f"kafka_server_{name}_throttle_time", Kind.GAUGE, "Milliseconds that throttled connections pause.", pauses
+        )
 
 
 def _waiting(services: Services) -> Iterator[Family]:
     kinds = {"Produce": 0, "Fetch": 0, "DeleteRecords": 0}
     for name, waiting in services.purgatory.waiting_by_kind().items():
-        # Those that wait on a short way have names of their own.
+        # Class names of operations carry a prefix.
         kind = name.removeprefix("Delayed").removeprefix("Waiting").removeprefix("Replica")
         kinds[kind] = kinds.get(kind, 0) + waiting
     purgatory = services.purgatory.statistics()
     yield Family(
         "kafka_server_delayedoperationpurgatory_purgatorysize",
         Kind.GAUGE,
-        "Requests that wait for something.",
+        "Requests that wait in the purgatory.",
         [Sample({"delayedOperation": kind}, waiting) for kind, waiting in kinds.items()],
     )
     yield counter(
-        "tailrace_purgatory_completed", "Waiting requests that got what they waited for.", purgatory.completed
+        "tailrace_purgatory_completed", "Waiting requests that completed before their timeout.", purgatory.completed
     )
-    yield counter("tailrace_purgatory_expired", "Waiting requests whose time ran out.", purgatory.expired)
+    yield counter("tailrace_purgatory_expired", "Waiting requests that timed out.", purgatory.expired)
     sessions = services.fetches.sessions.statistics()
     prefix = "kafka_server_fetchsessioncache"
-    yield gauge(f"{prefix}_numincrementalfetchsessions", "Fetch sessions.", sessions.sessions)
+    yield gauge(f"{prefix}_numincrementalfetchsessions", "Cached fetch sessions.", sessions.sessions)
     yield gauge(f"{prefix}_numincrementalfetchpartitionscached", "Partitions in fetch sessions.", sessions.partitions)
-    yield counter(f"{prefix}_incrementalfetchsessionevictions", "Sessions that made room.", sessions.evictions)
+    yield counter(
+        f"{prefix}_incrementalfetchsessionevictions",
+        "Fetch sessions evicted to make room for others.",
+        sessions.evictions,
+    )
 
 
 def _coordinators(services: Services) -> Iterator[Family]:
-    runtimes = (services.groups.runtime, services.transactions.coordinator.runtime, services.share_states.runtime)
+    runtimes = (services.groups.runtime, services.transactions.coordinator.runtime, services.share_coordinator.runtime)
     for name, attribute, help_text in (
         ("failed_operations", "operations", "Requests and timers of a coordinator that failed unexpectedly."),
         ("skipped_records", "skipped", "Records that a coordinator could not read while it was loading."),
@@ -158,22 +166,22 @@ def _replicas(services: Services) -> Iterator[Family]:
     yield gauge(f"{prefix}_leadercount", "Partitions led from here.", len(leaders))
     yield gauge(
         f"{prefix}_underreplicatedpartitions",
-        "Partitions led from here with replicas out of sync.",
+        "Partitions led from here with replicas outside the ISR.",
         sum(len(leader.isr.committed) < len(one.replicas) for one, leader in leaders),
     )
     yield gauge(
         f"{prefix}_underminisrpartitioncount",
-        "Partitions led from here that refuse acks=all.",
+        "Partitions led from here whose ISR is below min.insync.replicas, so that acks=all is refused.",
         sum(leader.is_under_min_isr for _, leader in leaders),
     )
     yield gauge(
         f"{prefix}_atminisrpartitioncount",
-        "Partitions led from here that can lose no further replica.",
+        "Partitions led from here whose ISR is exactly min.insync.replicas.",
         sum(len(leader.isr.committed) == leader.min_isr for _, leader in leaders),
     )
     yield gauge(
         f"{prefix}_reassigningpartitions",
-        "Partitions led from here that are on the move.",
+        "Partitions led from here that are being reassigned.",
         sum(bool(one.adding or one.removing) for one, _ in leaders),
     )
     yield gauge(f"{prefix}_offlinereplicacount", "Replicas whose disk failed.", len(services.partitions.offline))
@@ -187,26 +195,26 @@ def _replicas(services: Services) -> Iterator[Family]:
 def _isr(services: Services) -> Iterator[Family]:
     yield gauge(
         "kafka_server_replicafetchermanager_maxlag",
-        "How far the follower that lags most here is behind its leader's high watermark.",
+        "Largest lag, in records, of a follower on this broker behind its leader's high watermark.",
         0 if services.replication is None else services.replication.fetchers.max_lag,
     )
     changes = services.replicas.isr_changes
     prefix = "kafka_server_replicamanager"
     yield counter(f"{prefix}_isrshrinks", "Times that replicas left an ISR.", changes.shrinks)
     yield counter(f"{prefix}_isrexpands", "Times that replicas joined an ISR.", changes.expands)
-    yield counter(f"{prefix}_failedisrupdates", "Changes that the controller refused.", changes.failed)
+    yield counter(f"{prefix}_failedisrupdates", "ISR changes that the controller refused.", changes.failed)
     leaders = [(one, one.leader) for one in services.partitions if one.leader is not None]
     labels: list[Labels] = [{"topic": one.key.topic, "partition": str(one.key.partition)} for one, _ in leaders]
     for name, words, values in (
         (
             "underreplicated",
-            "1 if a replica is out of sync.",
+            "1 if a replica is outside the ISR.",
             [len(two.isr.committed) < len(one.replicas) for one, two in leaders],
         ),
         ("underminisr", "1 if acks=all is refused.", [two.is_under_min_isr for _, two in leaders]),
-        ("insyncreplicascount", "Replicas in sync.", [len(two.isr.committed) for _, two in leaders]),
+        ("insyncreplicascount", "Replicas in the ISR.", [len(two.isr.committed) for _, two in leaders]),
     ):
-        samples = [Sample(told, int(value)) for told, value in zip(labels, values, strict=True)]
+        samples = [Sample(shown, int(value)) for shown, value in zip(labels, values, strict=True)]
         yield Family(f"kafka_cluster_partition_{name}", Kind.GAUGE, words, samples)
 
 
@@ -214,12 +222,14 @@ def _controller(services: Services) -> Iterator[Family]:
     image = services.controller.image
     partitions = [state for _, _, state in image.partitions()]
     prefix = "kafka_controller_kafkacontroller"
-    yield gauge("kafka_server_kafkaserver_brokerstate", "3: running.", RUNNING)
+    yield gauge("kafka_server_kafkaserver_brokerstate", "State of the broker; 3 is running.", RUNNING)
     is_here = int(services.controller.leader_id == services.controller.node_id)
-    yield gauge(f"{prefix}_activecontrollercount", "1 where the active controller is.", is_here)
-    yield gauge(f"{prefix}_activebrokercount", "Brokers that are there.", len(image.unfenced_brokers()))
+    yield gauge(f"{prefix}_activecontrollercount", "1 if this node is the active controller.", is_here)
+    yield gauge(f"{prefix}_activebrokercount", "Registered brokers that are not fenced.", len(image.unfenced_brokers()))
     yield gauge(
-        f"{prefix}_fencedbrokercount", "Brokers that are not.", len(image.brokers) - len(image.unfenced_brokers())
+        f"{prefix}_fencedbrokercount",
+        "Registered brokers that are fenced.",
+        len(image.brokers) - len(image.unfenced_brokers()),
     )
     yield gauge(f"{prefix}_globaltopiccount", "Topics of the cluster.", len(image.topics))
     yield gauge(f"{prefix}_globalpartitioncount", "Partitions of the cluster.", len(partitions))
@@ -228,16 +238,20 @@ def _controller(services: Services) -> Iterator[Family]:
     )
     yield gauge(
         f"{prefix}_preferredreplicaimbalancecount",
-        "Partitions that their first replica does not lead.",
+        "Partitions whose leader is not the preferred replica.",
         sum(one.leader != one.replicas[0] for one in partitions),
     )
-    yield gauge(f"{prefix}_lastappliedrecordoffset", "Where the metadata log is.", image.offset)
+    yield gauge(
+        f"{prefix}_lastappliedrecordoffset", "Offset of the last applied record of the metadata log.", image.offset
+    )
     metadata = services.controller.log
     prefix = "kafka_server_raft_metrics"
-    yield gauge(f"{prefix}_current_leader", "Who leads the metadata quorum.", services.controller.leader_id)
-    yield gauge(f"{prefix}_current_epoch", "Its epoch.", metadata.epoch)
-    yield gauge(f"{prefix}_high_watermark", "Up to where the metadata log is committed.", metadata.log.high_watermark)
-    yield gauge(f"{prefix}_log_end_offset", "Where it ends.", metadata.log.log_end_offset)
+    yield gauge(
+        f"{prefix}_current_leader", "Node id of the leader of the metadata quorum.", services.controller.leader_id
+    )
+    yield gauge(f"{prefix}_current_epoch", "Epoch of the metadata quorum.", metadata.epoch)
+    yield gauge(f"{prefix}_high_watermark", "High watermark of the metadata log.", metadata.log.high_watermark)
+    yield gauge(f"{prefix}_log_end_offset", "End offset of the metadata log.", metadata.log.log_end_offset)
 
 
 # Logs
@@ -257,7 +271,9 @@ def _directories(services: Services) -> Iterator[Family]:
     )
     offline = {directory.path: int(directory.failure is not None) for directory in services.logs.directories}
     offline.update(dict.fromkeys(services.logs.unusable, 1))
-    yield gauge("kafka_log_logmanager_offlinelogdirectorycount", "Directories that failed.", sum(offline.values()))
+    yield gauge(
+        "kafka_log_logmanager_offlinelogdirectorycount", "Log directories that have failed.", sum(offline.values())
+    )
     yield Family(
         "kafka_log_logmanager_logdirectoryoffline",
         Kind.GAUGE,
@@ -269,42 +285,52 @@ def _directories(services: Services) -> Iterator[Family]:
         yield Family(
             "kafka_log_logflushstats_logflushrateandtimems",
             Kind.HISTOGRAM,
-            "Milliseconds that flushing a segment took.",
+            "Milliseconds that the flush of a segment took.",
             histogram_samples(flushes, NO_LABELS, unit=1_000_000),
         )
     yield gauge("tailrace_load_clean", "1 if the last stop was clean.", int(all(load.was_clean for load in loads)))
     yield gauge("tailrace_load_failed_logs", "Logs that could not be opened.", sum(len(load.failed) for load in loads))
     yield gauge("tailrace_load_recovered_logs", "Logs that were recovered at the start.", len(recoveries))
     yield gauge(
-        "tailrace_load_scanned_bytes", "Bytes that were read for that.", sum(one.bytes_scanned for one in recoveries)
+        "tailrace_load_scanned_bytes",
+        "Bytes read for the recovery at the start.",
+        sum(one.bytes_scanned for one in recoveries),
     )
-    yield gauge("tailrace_load_cut_bytes", "Bytes that were lost then.", sum(one.bytes_cut for one in recoveries))
+    yield gauge(
+        "tailrace_load_cut_bytes",
+        "Bytes cut off by the recovery at the start.",
+        sum(one.bytes_cut for one in recoveries),
+    )
 
 
 def _moves(services: Services) -> Iterator[Family]:
-    """Between log directories."""
+    """Yield the metrics of moves between log directories."""
     lags = [one.move.lag for one in services.partitions if one.move is not None]
     yield gauge(
-        "kafka_server_replicaalterlogdirsmanager_maxlag", "Records that a moving copy lacks.", max(lags, default=0)
+        "kafka_server_replicaalterlogdirsmanager_maxlag",
+        "Largest lag, in records, of a copy that is being moved to another directory.",
+        max(lags, default=0),
     )
-    yield gauge("tailrace_moves_pending", "Partitions that move to another directory.", len(services.moves))
-    yield counter("tailrace_moves_completed", "Partitions that have moved.", services.moves.completed)
-    yield counter("tailrace_moves_copied_bytes", "Bytes copied for them.", services.moves.bytes_copied)
+    yield gauge("tailrace_moves_pending", "Partitions that are being moved to another directory.", len(services.moves))
+    yield counter("tailrace_moves_completed", "Partitions moved to another directory.", services.moves.completed)
+    yield counter(
+        "tailrace_moves_copied_bytes", "Bytes copied by moves between directories.", services.moves.bytes_copied
+    )
 
 
 def _cleaner(services: Services, now_ms: int) -> Iterator[Family]:
     cleaning = services.cleaning
     if cleaning is None:
         return
-    yield gauge("tailrace_cleaner_busy", "1 while a log is compacted.", int(cleaning.is_busy))
-    yield counter("tailrace_cleaner_rounds", "Logs compacted.", cleaning.rounds)
+    yield gauge("tailrace_cleaner_busy", "1 while the cleaner compacts a log.", int(cleaning.is_busy))
+    yield counter("tailrace_cleaner_rounds", "Compactions of a log.", cleaning.rounds)
     yield counter("tailrace_cleaner_failures", "Compactions that failed.", cleaning.failures)
-    yield counter("tailrace_cleaner_read_bytes", "Bytes read to be compacted.", cleaning.bytes_read)
-    yield counter("tailrace_cleaner_written_bytes", "Bytes left of them.", cleaning.bytes_written)
+    yield counter("tailrace_cleaner_read_bytes", "Bytes read by compactions.", cleaning.bytes_read)
+    yield counter("tailrace_cleaner_written_bytes", "Bytes written by compactions.", cleaning.bytes_written)
     yield gauge(
         "kafka_log_logcleanermanager_uncleanable_partitions_count",
-        "Logs that are not compacted for a while, since it has failed.",
-        cleaning.left_alone(now_ms),
+        "Logs that are temporarily not compacted, because a compaction failed.",
+        cleaning.skipped_count(now_ms),
     )
     if cleaning.last_round_ms is not None:
         yield gauge(

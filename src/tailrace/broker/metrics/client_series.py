@@ -1,10 +1,10 @@
 """ClientSeries: the latest metrics that clients have pushed, as Prometheus families.
 
 `org.apache.kafka.producer.record.send.total` becomes `tailrace_client_producer_record_send_total`, with the labels
-client_id, client_instance_id and the attributes that the client gave. A push replaces the earlier series of its client.
+client_id, client_instance_id and the attributes that the client sent. A push replaces the earlier series of its client.
 
-Clients choose names and labels, so there are limits: SERIES_PER_CLIENT_MAX series of a client, SERIES_MAX in total. A
-push that exceeds the total drops the clients that have not pushed for the longest time.
+Clients choose names and labels, so there are limits: SERIES_PER_CLIENT_MAX series per client and SERIES_MAX in total.
+If a push exceeds the total, the clients whose last push is oldest are dropped.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ SERIES_PER_CLIENT_MAX: Final = 500
 SERIES_MAX: Final = 5_000
 PREFIX: Final = "tailrace_client_"
 
-_STANDARD_PREFIX: Final = "org.apache.kafka."  # of KIP-714's names
+_STANDARD_PREFIX: Final = "org.apache.kafka."  # the prefix of KIP-714's names
 _OUTSIDE_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
-_TOTALS: Final = re.compile(r"(_total)+\Z")  # only counters end so, and the exposition adds it
+_TOTALS: Final = re.compile(r"(_total)+\Z")  # the Prometheus format adds this ending to counters
 # Control characters and ends of lines.
 _UNPRINTABLE: Final = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), "\N{REPLACEMENT CHARACTER}")
 _HELP: Final = "Latest value that clients have pushed."
@@ -32,7 +32,7 @@ LabelPairs: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Series(NamedTuple):
-    name: str  # of the family: a counter's without its _total
+    name: str  # the family's name; a counter's has no _total
     kind: Kind
     labels: LabelPairs
     value: float
@@ -45,7 +45,7 @@ class PushedSeries(NamedTuple):
 
 
 def series_of(read: Points, client: Mapping[str, str]) -> PushedSeries:
-    """Turn points into series with the labels of their client. Of equal series, the last one counts."""
+    """Turn points into series with the labels of their client. The last of several equal series is kept."""
     own = {name: label_value(text) for name, text in client.items()}
     found: dict[tuple[str, LabelPairs], Series] = {}
     for point in read.points:
@@ -68,13 +68,13 @@ def _label_name(key: str) -> str:
 
 
 def label_value(text: str) -> str:
-    """Return a text that fits into a line, cut if it is long."""
+    """Return a text without line breaks and control characters, cut to TEXT_LENGTH_MAX."""
     text = text[:TEXT_LENGTH_MAX]
     return text if text.isprintable() else text.translate(_UNPRINTABLE)
 
 
 class _NamedFamily:
-    """The series of one name, by client instance."""
+    """The series of one metric name, by client instance."""
 
     __slots__ = ("by_client", "kind")
 
@@ -85,13 +85,13 @@ class _NamedFamily:
 
 class ClientSeries:
     def __init__(self) -> None:
-        self.skipped = 0  # points that were pushed and are not exposed
+        self.skipped = 0  # pushed points that are not exposed
         self.count = 0
         self._families: dict[str, _NamedFamily] = {}
-        self._clients: dict[bytes, dict[tuple[str, LabelPairs], Series]] = {}  # the latest push at the end
+        self._clients: dict[bytes, dict[tuple[str, LabelPairs], Series]] = {}  # in the order of their latest push
 
     def replace(self, client: bytes, pushed: PushedSeries) -> None:
-        """Replace the series of a client instance. Changes are added to what the client pushed before."""
+        """Replace the series of a client instance. Delta values are added to the values that it pushed before."""
         before = self._clients.get(client, {})
         self.drop(client)
         kept: dict[tuple[str, LabelPairs], Series] = {}
@@ -114,7 +114,7 @@ class ClientSeries:
             self.drop(next(iter(self._clients)))
 
     def drop(self, client: bytes) -> None:
-        """Forget what a client instance has pushed."""
+        """Forget the series of a client instance."""
         series = self._clients.pop(client, {})
         self.count -= len(series)
         for name in {name for name, _ in series}:
@@ -124,7 +124,7 @@ class ClientSeries:
                 del self._families[name]
 
     def families(self) -> Iterator[Family]:
-        """Yield a family for each name. Clients may push between two of them."""
+        """Yield a family for each name. Clients may push between two families."""
         for name in sorted(self._families):
             family = self._families.get(name)
             if family is not None:

@@ -1,14 +1,14 @@
-"""ClientTelemetry: clients that push their metrics (KIP-714), each with its subscription and its last requests.
+"""ClientTelemetry: the clients that push their metrics (KIP-714), with their subscriptions and their last requests.
 
-A client gets its subscription (GetTelemetrySubscriptions), then pushes once in each interval (PushTelemetry). Its
-instance id names it on every broker. The rules are those of Kafka's ClientMetricsManager:
+A client gets its subscription (GetTelemetrySubscriptions), then pushes once per interval (PushTelemetry). It has the
+same instance id on every broker. The rules are those of Kafka's ClientMetricsManager:
 
-    get    once in an interval, or after UNKNOWN_SUBSCRIPTION_ID or UNSUPPORTED_COMPRESSION_TYPE
-    push   once after each get, then once in an interval; a terminating client may push once more at any time
+    get    once per interval, or after UNKNOWN_SUBSCRIPTION_ID or UNSUPPORTED_COMPRESSION_TYPE
+    push   once after each get, then once per interval; a terminating client may push once more at any time
 
-An instance is forgotten, with its series, after three intervals without a request (at least EXPIRY_MS). A terminated
-one is kept for EXPIRY_MS, so that its last push is scraped. Of more than INSTANCES_MAX, the least recent is dropped.
-docs/decisions/0033-client-telemetry.md explains the limits.
+An instance expires, with its series, after three intervals without a request (at least EXPIRY_MS). A terminated
+instance expires after EXPIRY_MS, so Prometheus can still scrape its last push. If there are more than INSTANCES_MAX
+instances, the one with the oldest request is dropped. docs/decisions/0033-client-telemetry.md explains the limits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tailrace.metrics.families import Family, counter, gauge
 from tailrace.metrics.otlp import MalformedMetricsData, read_points
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicId
-from tailrace.model.java.java_collections import hash_map_order
+from tailrace.model.java.java_order import hash_map_order
 from tailrace.model.patterns import UnusablePattern
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.records.batch import Codec
@@ -40,7 +40,7 @@ from tailrace.records.codecs.decompression import DecompressedTooLarge, Decompre
 INSTANCES_MAX: Final = 4_096
 EXPIRY_MS: Final = 60_000
 DECOMPRESSED_MAX: Final = 4 << 20
-READS_MAX: Final = 4  # pushes that are read or wait for that; producers wait in the same line
+READS_MAX: Final = 4  # pushes that are read or wait for it; their chores share a queue with Produce requests
 ACCEPTED_CODECS: Final = (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)  # the best first
 
 _EXPIRY_CHECK_MS: Final = 10_000
@@ -59,12 +59,12 @@ class ClientInstance:
 
     def __init__(self, instance_id: bytes, properties: Mapping[str, str]) -> None:
         self.id = instance_id
-        self.properties = properties  # that subscriptions match
+        self.properties = properties  # matched by subscriptions
         self.labels = {name: properties.get(name, "") for name in ("client_id", "client_instance_id")}
         self.expires_ms = 0
 
     def subscribe(self, requested: RequestedMetrics, version: int) -> None:
-        """Begin with a new subscription."""
+        """Start a new subscription."""
         self.requested = requested
         self.version = version
         self.last_get_ms = self.last_push_ms = _NEVER
@@ -72,14 +72,14 @@ class ClientInstance:
         self.last_error = ErrorCode.NONE
 
     def may_get(self, now_ms: int) -> bool:
-        """Return True, and note the time, if the client may ask for its subscription."""
+        """Return True, and note the time, if the client may get its subscription now."""
         if now_ms - max(self.last_get_ms, self.last_push_ms) >= self.requested.interval_ms:
             self.last_get_ms = now_ms
             return True
         return self.last_error in (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
     def may_push(self, now_ms: int) -> bool:
-        """Return True, and note the time, if the client may push."""
+        """Return True, and note the time, if the client may push now."""
         is_first = self.last_get_ms > self.last_push_ms
         if is_first or now_ms - self.last_push_ms >= self.requested.interval_ms:
             self.last_push_ms = now_ms
@@ -93,25 +93,25 @@ class ClientTelemetry:
         self.series = ClientSeries()
         self._new_id = new_id
         self._subscriptions: dict[str, MetricsSubscription] = {}
-        self._version = 0  # of the subscriptions
-        self._instances: dict[bytes, ClientInstance] = {}  # the most recent at the end
+        self._version = 0  # increases when a subscription changes
+        self._instances: dict[bytes, ClientInstance] = {}  # in the order of their last request
         self._next_check_ms = 0
 
     def start(self, image: MetadataImage) -> None:
-        """Take over the subscriptions of the first image."""
+        """Read the subscriptions of the first metadata image."""
         for resource, settings in image.configs.items():
             if resource.type == ResourceType.CLIENT_METRICS:
                 self.change_subscription(resource.name, settings)
 
     def change_subscription(self, name: str, settings: Mapping[str, str]) -> None:
-        """Take over the settings of a subscription; without any it is removed."""
+        """Apply the settings of a subscription. A subscription without settings is removed."""
         self._version += 1
         self._subscriptions.pop(name, None)
         if settings:
             try:
                 self._subscriptions[name] = MetricsSubscription.of(settings)
             except (UnusablePattern, InvalidConfig) as error:
-                _log.warning("metrics subscription %s is not used: %s", name, error)
+                _log.warning("metrics subscription %s is ignored: %s", name, error)
 
     # Requests
 
@@ -154,7 +154,7 @@ class ClientTelemetry:
         return ErrorCode.NONE
 
     def end_push(self, instance: ClientInstance, result: PushedSeries | ErrorCode) -> ErrorCode:
-        """Expose what was pushed. Return the error to respond with."""
+        """Expose the pushed series. Return the error to respond with."""
         if isinstance(result, ErrorCode):
             instance.last_error = result
             return result
@@ -165,7 +165,7 @@ class ClientTelemetry:
     # Instances
 
     def _instance(self, instance_id: bytes, request: Request, now_ms: int) -> ClientInstance:
-        """Return the instance of this id, as the most recent one; a new one if it is unknown."""
+        """Return the instance with this id, and note that it is the most recent one. Create it if it is unknown."""
         self._expire(now_ms)
         instance = self._instances.pop(instance_id, None)
         if instance is None:
@@ -193,24 +193,24 @@ class ClientTelemetry:
             self._drop(instance_id)
 
     def families(self, now_ms: int) -> Iterator[Family]:
-        """Yield what clients have pushed, and how much of it there is."""
+        """Yield the pushed metrics, and metrics about them."""
         self._expire(now_ms)
         yield gauge(
             "kafka_server_client_metrics_instance_count",
-            "Clients that asked for a metrics subscription or pushed metrics lately.",
+            "Clients that recently got a metrics subscription or pushed metrics.",
             len(self._instances),
         )
         yield gauge("tailrace_telemetry_series", "Series that clients have pushed.", self.series.count)
         yield counter(
             "tailrace_telemetry_skipped_points",
-            "Points that clients have pushed and that are not exposed: histograms, and those above a limit.",
+            "Pushed data points that are not exposed: histograms, and points above a limit.",
             self.series.skipped,
         )
         yield from self.series.families()
 
 
 def _properties(instance_id: bytes, request: Request) -> dict[str, str]:
-    """Return what subscriptions match, cut where no pattern matches any more."""
+    """Return the properties that subscriptions match. They are cut, because no pattern matches a longer one."""
     context = request.context
     found = {
         "client_instance_id": str(TopicId(UUID(bytes=instance_id))),
@@ -224,7 +224,7 @@ def _properties(instance_id: bytes, request: Request) -> dict[str, str]:
 
 
 def read_pushed(codec: int, metrics: bytes, labels: Mapping[str, str]) -> PushedSeries | ErrorCode:
-    """Read what a client has pushed, on any thread. Return the series, or the error to respond with."""
+    """Decode pushed metrics, on any thread. Return the series, or the error to respond with."""
     try:
         data = decompress(Codec(codec), metrics, max_size=DECOMPRESSED_MAX)
         return series_of(read_points(data, SERIES_PER_CLIENT_MAX), labels)

@@ -1,12 +1,12 @@
-"""MetricsSubscription: which metrics the clients it matches push, and how often (KIP-714).
+"""MetricsSubscription: the metrics that matching clients push, and the interval (KIP-714).
 
 Subscriptions are config resources of the type CLIENT_METRICS:
 
     metrics       prefixes of metric names; "*" means all
     interval.ms   time between two pushes
-    match         property=pattern, …; a client must match all. Without any, every client matches
+    match         property=pattern, …; a client must match all of them. Without a pattern, every client matches
 
-A pattern is matched with text that the client chooses, so it is compiled with RE2: its time grows with the text alone.
+Clients choose the text that is matched, so patterns are compiled with RE2, whose run time is linear in the text.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from tailrace.model.configs.config_definitions import definition
-from tailrace.model.java.java_collections import hash_map_order
 from tailrace.model.java.java_hash import to_int32
+from tailrace.model.java.java_order import hash_map_order
 from tailrace.model.patterns import Pattern, UnusablePattern, compile_pattern
 from tailrace.records.codecs.crc32c import crc32c
 
@@ -32,7 +32,7 @@ class MetricsSubscription(NamedTuple):
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> MetricsSubscription:
-        """Read the settings of a config resource, which were checked when they were set. Raises UnusablePattern."""
+        """Read the settings of a config resource. Raise UnusablePattern if RE2 cannot compile a pattern."""
         keys = definition("client_metrics")
         values: dict[str, Any] = {name: key.parse(settings.get(name, key.default)) for name, key in keys.items()}
         patterns = {}
@@ -62,7 +62,7 @@ class RequestedMetrics(NamedTuple):
 
 
 def requested_metrics(subscriptions: Iterable[MetricsSubscription], instance_id: bytes) -> RequestedMetrics:
-    """Join the subscriptions that a client matches. Id and order are Kafka's, so brokers of both kinds agree."""
+    """Join the subscriptions that a client matches. The id and the order are the same as on Kafka's brokers."""
     names: dict[str, None] = {}
     interval_ms = DEFAULT_INTERVAL_MS
     for one in subscriptions:
@@ -74,6 +74,6 @@ def requested_metrics(subscriptions: Iterable[MetricsSubscription], instance_id:
 
 
 def _uuid_hash(uuid: bytes) -> int:
-    """Return Java's hash code of a UUID, without a sign."""
+    """Return Java's hash code of a UUID as an unsigned number."""
     bits = int.from_bytes(uuid[:8], "big") ^ int.from_bytes(uuid[8:], "big")
     return (bits >> 32 ^ bits) & 0xFFFF_FFFF

@@ -1,15 +1,15 @@
 """Handlers: one module per API, named like the API, in folders by family.
 
 A handler is `handle(request, now_ms, *, …)`. Its keyword-only parameters are services (`broker/services.py`). It
-returns the response, or None if the response comes later or there is none, or steps that can pause. It raises
-KafkaError to refuse the whole request.
+returns the response, or steps that can pause, or None if the response is sent later or never. It raises KafkaError to
+refuse the whole request.
 
     api_table.py        the APIs that are served: key, versions, handler
     request_context.py  ConnectionContext, Request, Reply
 
     data/          records: Produce, Fetch, ListOffsets, share fetches
     groups/        classic, consumer and streams groups
-    offsets/       the offsets that groups commit
+    offsets/       committed offsets of groups
     shares/        share groups and their state
     transactions/  transactions and producer ids
     topics/        topics, partitions and their replicas, Metadata

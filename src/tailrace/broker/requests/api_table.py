@@ -1,6 +1,6 @@
-"""Every API that is served: key, versions, handler. ApiVersions and docs/reference/compatibility.md are read from it.
+"""The table of supported APIs: key, versions, handler. ApiVersions and docs/reference/compatibility.md use it.
 
-Old versions stay, also those that Kafka 4 no longer serves, so that old clients work.
+Old versions that Kafka 4 has removed are still supported, so old clients work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ApiRow(NamedTuple):
     def load(self, services: object) -> Handler:
         """Return the API's handler with the services that it names.
 
-        Its module is imported when a client first asks for the API, so that a start is quick.
+        Its module is imported at the first request of the API, to keep the start fast.
         """
         handler = bind(import_module(self.module).handle, services)
         return bind(guarded(self.key, handler), services)
@@ -112,7 +112,7 @@ _ROWS = (
 
 API_TABLE: dict[int, ApiRow] = {row.key: row for row in _ROWS}
 
-# Served only where clients may push their metrics, as in Kafka.
+# Supported only if clients may push their metrics, as in Kafka.
 TELEMETRY_TABLE: dict[int, ApiRow] = {
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: ApiRow(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, 0, "configs"),
     ApiKey.PUSH_TELEMETRY: ApiRow(ApiKey.PUSH_TELEMETRY, 0, 0, "configs"),

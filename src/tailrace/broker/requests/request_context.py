@@ -1,4 +1,4 @@
-"""ConnectionContext, Request and Reply: what passes between the server and the broker."""
+"""ConnectionContext, Request and Reply: the values that pass between the server and the broker."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tailrace.log.segments.position import FileSlice
 # (response or None, now_ms, throttle_ms, True if the connection has to be closed)
 Respond: TypeAlias = Callable[[Any, int, int, bool], None]
 Part: TypeAlias = bytes | bytearray | memoryview | FileSlice
-_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
+_new_tuple: Final = tuple.__new__  # takes half the time of NamedTuple's constructor
 
 
 class Session:
-    """What is kept of a connection between its requests, by whoever has to know."""
+    """The state of a connection's authentication. `security/guard.py` defines it."""
 
     __slots__ = ()
 
 
 @dataclass(slots=True)
 class ConnectionContext:
-    """Who is at the other end of a connection."""
+    """The client of a connection."""
 
     connection_id: int
     listener: str = "PLAINTEXT"
@@ -31,12 +31,12 @@ class ConnectionContext:
     principal: str = "User:ANONYMOUS"
     software_name: str = "unknown"
     software_version: str = "unknown"
-    is_authenticated: bool = True  # it has said who it is, or need not
-    has_token: bool = False  # it logged in with a delegation token
-    session: Session | None = None  # of saying so
+    is_authenticated: bool = True  # True after authentication, or if the listener requires none
+    has_token: bool = False  # True if the client logged in with a delegation token
+    session: Session | None = None  # the state of the authentication
 
     def note_software(self, name: str, version: str) -> None:
-        """Note the client library, as ApiVersions names it."""
+        """Note the name and version of the client library from ApiVersions."""
         self.software_name, self.software_version = name, version
 
     def begin_session(self, session: Session) -> None:
@@ -44,13 +44,13 @@ class ConnectionContext:
         self.session = session
 
     def authenticate(self, principal: str, *, has_token: bool) -> None:
-        """Note the principal that the client has proved to be."""
+        """Note the authenticated principal."""
         self.principal, self.has_token = principal, has_token
         self.is_authenticated = True
 
 
 class Request(NamedTuple):
-    """One request, decoded."""
+    """One decoded request."""
 
     context: ConnectionContext
     api_key: int
@@ -59,16 +59,16 @@ class Request(NamedTuple):
     client_id: str | None
     body: Any
     received_ms: int
-    size: int = 0  # in bytes, with its header
-    respond: Respond | None = None  # takes the response to a piece of a request; None: it is sent
+    size: int = 0  # in bytes, including the header
+    respond: Respond | None = None  # receives the response to a piece of a request; None: the response is sent
 
     def without_body(self) -> Request:
-        """What an answer needs of a request. The body may have views of the memory it was received in."""
+        """Return the request without its body, which may refer to the receive buffer. Responses need only the rest."""
         return _new_tuple(Request, (*self[:5], None, *self[6:]))
 
 
 class Reply(NamedTuple):
-    """What goes back on a connection: header and body without the size in front, or nothing (acks=0)."""
+    """An encoded response without its length prefix, or None as `parts` if nothing is sent (acks=0)."""
 
     connection_id: int
     parts: list[Part] | None

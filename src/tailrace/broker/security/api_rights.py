@@ -1,8 +1,7 @@
-"""RIGHTS: which rights each API asks for, where there is an authorizer.
+"""RIGHTS: the rights that each API checks.
 
-What is asked of what, and what an answer looks like to who has not got it, is in the handlers. This is the whole list
-of questions: a handler asks no other, and an API that is not here is refused to all but super users. Requests that go
-on to a controller are decided there.
+The handlers check the rights and send the errors. This table is complete: a handler checks no other right, and an API
+that is not listed is allowed for super users only. Forwarded requests are authorized by the controller.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def _transaction(operation: Operation) -> Right:
 
 
 _O: Final = Operation
-_BROKERS: Final = _cluster(_O.CLUSTER_ACTION)  # what brokers ask of each other
+_BROKERS: Final = _cluster(_O.CLUSTER_ACTION)  # requests between brokers
 _OF_TOPIC: Final = tuple(
     map(_topic, (_O.READ, _O.WRITE, _O.CREATE, _O.DELETE, _O.ALTER, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS))
 )
@@ -81,7 +80,7 @@ RIGHTS: Final[Mapping[ApiKey, tuple[Right, ...]]] = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (_topic(_O.DESCRIBE), _BROKERS),
     ApiKey.DELETE_RECORDS: (_topic(_O.DELETE),),
     ApiKey.DESCRIBE_PRODUCERS: (_topic(_O.READ),),
-    # what there is; the rights that a client has are told where they are asked for
+    # metadata; the rights listed here are also reported as authorized operations
     ApiKey.METADATA: (*_OF_TOPIC, *_OF_CLUSTER),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _OF_TOPIC,
     ApiKey.DESCRIBE_CLUSTER: _OF_CLUSTER,
@@ -166,7 +165,7 @@ RIGHTS: Final[Mapping[ApiKey, tuple[Right, ...]]] = {
 
 
 def guarded(api_key: int, handler: Handler) -> Callable[..., Any]:
-    """Return a handler that may be used. An API that is not listed above is refused to all but super users."""
+    """Return the handler of an API that is listed above. Otherwise return one that only super users may call."""
     if api_key in RIGHTS:
         return handler
 

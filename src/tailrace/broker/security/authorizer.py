@@ -1,5 +1,7 @@
-"""Authorizer: who may do what. Without authorizer.class.name everyone may do everything; else ACLs decide
-(`standard_authorizer.py`)."""
+"""Authorizer: decides if a principal may do an operation on a resource.
+
+Without authorizer.class.name everything is allowed (`AllowAll`). Otherwise ACLs decide (`standard_authorizer.py`).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from tailrace.model.acls import CLUSTER_NAME as CLUSTER_NAME
 from tailrace.model.acls import AclResource as AclResource
 from tailrace.model.acls import Operation as Operation
 
-NOT_ASKED = -(2**31)  # what a response says of authorized operations that nobody asked for
+NOT_ASKED = -(2**31)  # authorized operations in a response to a request that did not ask for them
 
 _TOPIC_OPERATIONS = (
     Operation.READ,
@@ -45,14 +47,14 @@ class Authorizer(Protocol):
     def allows_silently(
         self, principal: str, host: str, operation: Operation, resource: AclResource, name: str
     ) -> bool:
-        """Like `allows`, but denials are not logged: for lists of what a client may see, and of what it may do."""
+        """Like `allows`, but denials are not logged. Used to filter lists and to report authorized operations."""
 
     def allows_some(self, principal: str, host: str, operation: Operation, resource: AclResource) -> bool:
-        """Whether there may be a resource of that kind that it is allowed on."""
+        """Return True if the operation may be allowed on at least one resource of that type."""
 
 
 class AllowAll:
-    """No ACLs: what Kafka does without an authorizer.class.name."""
+    """The authorizer without authorizer.class.name: it allows everything."""
 
     def allows(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
         return True
@@ -64,12 +66,12 @@ class AllowAll:
 
 
 def rights_of(authorizer: Authorizer) -> Authorizer | None:
-    """Whom short ways have to ask; None if nobody needs any right."""
+    """Return the authorizer that fast paths must consult, or None if authorization is off."""
     return None if isinstance(authorizer, AllowAll) else authorizer
 
 
 def topic_operations(authorizer: Authorizer, principal: str, host: str, topic: str) -> int:
-    """The operations allowed on a topic, one bit each, as responses tell them."""
+    """Return the operations allowed on a topic, one bit each, as responses report them."""
     return _bits(authorizer, principal, host, AclResource.TOPIC, topic, _TOPIC_OPERATIONS)
 
 
@@ -78,7 +80,7 @@ def group_operations(authorizer: Authorizer, principal: str, host: str, group_id
 
 
 def cluster_operations(authorizer: Authorizer, principal: str, host: str) -> int:
-    """None at all for who may not describe the cluster."""
+    """Return the operations allowed on the cluster, or 0 for a client that may not describe it."""
     if not authorizer.allows(principal, host, Operation.DESCRIBE, AclResource.CLUSTER, CLUSTER_NAME):
         return 0
     return _bits(authorizer, principal, host, AclResource.CLUSTER, CLUSTER_NAME, _CLUSTER_OPERATIONS)

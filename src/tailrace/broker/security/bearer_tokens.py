@@ -1,11 +1,11 @@
-"""Bearer tokens: which claims of a client's token are accepted, by the rules of Kafka's two validators.
+"""Bearer tokens: validation of a token's claims by the rules of Kafka's two validators.
 
-A client's token becomes a `BearerToken`, or `TokenRefused` has the status for the client: `invalid_token`, or
-`insufficient_scope` with the scope that is required. The reason is for the broker's log.
+A valid token becomes a `BearerToken`. For an invalid one `TokenRefused` is raised. Its status is for the client:
+`invalid_token`, or `insufficient_scope` with the required scope. Its reason is for the broker's log.
 
-`UnsecuredRules` is for tokens without a signature (alg none). `SignedRules` is for those whose signature is valid
-already; it follows jose4j, whose rules differ in details: a token with an audience is refused where no audience is
-expected, and times are compared by the second.
+`UnsecuredRules` is for tokens without a signature (alg none). `SignedRules` is for tokens whose signature was already
+verified. It follows jose4j, whose rules differ in two details: if no audience is expected, a token with an audience is
+refused, and times are compared in seconds.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 from tailrace.model.security.jwt import MalformedToken, decode_part, split_token
 
 PRINCIPAL_BYTES_MAX: Final = 4_096
-_BLANK: Final = "".join(map(chr, range(0x21)))  # what Java's trim removes
-_SECONDS_MAX: Final = 2**53  # of the epoch: larger numbers are no dates
+_BLANK: Final = "".join(map(chr, range(0x21)))  # the characters that Java's trim removes
+_SECONDS_MAX: Final = 2**53  # since the epoch; larger numbers are not valid dates
 
 
 class BearerToken(NamedTuple):
@@ -28,7 +28,7 @@ class BearerToken(NamedTuple):
 
 
 class TokenRefused(Exception):
-    """A token that is not accepted."""
+    """The token is not accepted."""
 
     def __init__(self, reason: str, *, status: str = "invalid_token", scope: str | None = None) -> None:
         super().__init__(reason)
@@ -55,7 +55,7 @@ class UnsecuredRules:
         used = ("exp", "iat", self.principal_claim, self.scope_claim)
         claims = {name: _plain(found[name]) for name in used if name in found}
         if algorithm != "none" or signature:
-            raise TokenRefused(f"alg is {algorithm!r}; this listener takes unsigned tokens only (alg none)")
+            raise TokenRefused(f"alg is {algorithm!r}; this listener accepts only unsigned tokens (alg none)")
         scope = self._scope(claims)
         expires = _number(claims, "exp")
         if expires is None:
@@ -65,9 +65,9 @@ class UnsecuredRules:
             raise TokenRefused(f"{self.principal_claim} is not a name")
         issued = _number(claims, "iat")
         if issued is not None and round(1_000 * issued) > now_ms + self.clock_skew_ms:
-            raise TokenRefused(f"it is issued in the future: iat {issued}")
+            raise TokenRefused(f"the token is issued in the future: iat {issued}")
         if now_ms - self.clock_skew_ms >= 1_000 * expires:
-            raise TokenRefused(f"it has expired: exp {expires}")
+            raise TokenRefused(f"the token has expired: exp {expires}")
         if issued is not None and expires <= issued:
             raise TokenRefused(f"exp {expires} is not after iat {issued}")
         if not scope.issuperset(self.required_scope):
@@ -104,15 +104,15 @@ class SignedRules:
         if expires is None or issued is None:
             raise TokenRefused("exp or iat is missing")
         if now_s - self.clock_skew_s >= expires:
-            raise TokenRefused(f"it has expired: exp {expires}")
+            raise TokenRefused(f"the token has expired: exp {expires}")
         if expires < issued or (not_before is not None and expires < not_before):
             raise TokenRefused(f"exp {expires} is before iat {issued} or nbf {not_before}")
         if not_before is not None and now_s + self.clock_skew_s < not_before:
-            raise TokenRefused(f"it is not valid yet: nbf {not_before}")
+            raise TokenRefused(f"the token is not valid yet: nbf {not_before}")
         self._check_audience(claims)
         for name in ("iss", "sub", "jti"):
             if claims.get(name) is not None and not isinstance(claims[name], str):
-                raise TokenRefused(f"{name} is not a text")
+                raise TokenRefused(f"{name} is not a string")
         if self.issuer is not None and claims.get("iss") != self.issuer:
             raise TokenRefused(f"iss is {claims.get('iss')!r}; {self.issuer!r} is expected")
         self._check_scope(claims)
@@ -130,7 +130,7 @@ class SignedRules:
             return
         given = [value] if isinstance(value, str) else value
         if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-            raise TokenRefused("aud is not a text or a list of texts")
+            raise TokenRefused("aud is not a string or a list of strings")
         if self.audiences.isdisjoint(given):
             raise TokenRefused(f"aud is {given}; one of {sorted(self.audiences)} is expected")
 
@@ -139,23 +139,23 @@ class SignedRules:
         given = [value] if isinstance(value, str) else value if isinstance(value, list) else []
         names = [_trimmed(self.scope_claim, one) for one in given]
         if len(set(names)) < len(names):
-            raise TokenRefused(f"{self.scope_claim} has a value twice")
+            raise TokenRefused(f"{self.scope_claim} contains a value twice")
 
 
 def _accepted(principal: str, expires_ms: int) -> BearerToken:
-    """Return the token if its principal can be written into requests, records and logs."""
+    """Return the token, or raise TokenRefused if its principal cannot be encoded or is too long."""
     try:
         size = len(principal.encode())
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON can express
-        raise TokenRefused("the name of its user is not Unicode") from None
+        raise TokenRefused("the principal is not valid Unicode") from None
     if size > PRINCIPAL_BYTES_MAX:
-        raise TokenRefused(f"the name of its user has {size} bytes; the limit is {PRINCIPAL_BYTES_MAX}")
+        raise TokenRefused(f"the principal has {size} bytes; the limit is {PRINCIPAL_BYTES_MAX}")
     return BearerToken(principal, expires_ms)
 
 
 def _trimmed(claim: str, value: Any) -> str:
     if not isinstance(value, str) or not (trimmed := value.strip(_BLANK)):
-        raise TokenRefused(f"{claim} is not a text, or is blank")
+        raise TokenRefused(f"{claim} is not a string, or is blank")
     return trimmed
 
 
@@ -173,7 +173,7 @@ def _number(claims: Mapping[str, Any], name: str) -> int | float | None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a claim as the unsecured validator sees it: a text, a number or a list of texts."""
+    """Return a claim as Kafka's unsecured validator reads it: a string, a number or a list of strings."""
     if isinstance(value, list):
         return [_text(one) for one in value]
     return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)

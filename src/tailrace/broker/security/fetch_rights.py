@@ -1,4 +1,4 @@
-"""FetchRights: who may fetch what, for `fetch/fetch_plan.py`, which knows a client only as somebody to ask about."""
+"""FetchRights: the authorization of fetches. `fetch/fetch_plan.py` passes the client's context without reading it."""
 
 from __future__ import annotations
 

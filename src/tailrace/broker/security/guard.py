@@ -1,11 +1,13 @@
-"""Guard: connections whose clients have to authenticate (SASL).
+"""Guard: authentication of connections with SASL.
 
-    ApiVersions? ──► SaslHandshake ──► SaslAuthenticate … ──► authenticated: requests pass
+    ApiVersions? ──► SaslHandshake ──► SaslAuthenticate … ──► authenticated: requests are passed on
 
-After a SaslHandshake of version 0 the tokens come as bare frames. A request out of turn is refused as Kafka refuses it,
-with ILLEGAL_SASL_STATE if the API has a field for that, and the connection is closed. A wrong password closes it after
-connection.failed.authentication.delay.ms. Where sessions expire (connections.max.reauth.ms, KIP-368), a client has to
-re-authenticate as the same user, beginning with a SaslHandshake; any other request then closes its connection.
+After a SaslHandshake of version 0, SASL tokens arrive as bare frames without a request header. A request in the wrong
+state is refused as by Kafka: with ILLEGAL_SASL_STATE if the API has an error field, and the connection is closed. After
+a wrong password, the connection is closed with a delay of connection.failed.authentication.delay.ms.
+
+If sessions expire (connections.max.reauth.ms, KIP-368), the client must re-authenticate as the same user, beginning
+with a SaslHandshake. Any other request in an expired session closes the connection.
 """
 
 from __future__ import annotations
@@ -41,28 +43,33 @@ from tailrace.protocol.messages import (
 from tailrace.protocol.registry import request_class, response_class
 from tailrace.waiting.purgatory import DelayedOperation
 
-AGAIN_MS_MIN: Final = 1_000  # minimum time between two re-authentications
+REAUTHENTICATION_MS_MIN: Final = 1_000  # minimum time between two re-authentications
 Handle: TypeAlias = Callable[[memoryview, ConnectionContext, int], bool]
 _log = logging.getLogger(__name__)
 
 
 class SaslSession(Session):
-    """How far a connection is."""
+    """The state of a connection's authentication."""
 
     __slots__ = ("begun_ms", "ends_ms", "exchange", "has_asked_versions", "has_headers", "mechanism", "settings")
 
     def __init__(self, settings: SaslSettings) -> None:
         self.settings = settings
-        self.exchange: Exchange | None = None  # once the mechanism is agreed on, until it is complete
+        self.exchange: Exchange | None = None  # from the SaslHandshake until the exchange is complete
         self.mechanism = ""
-        self.has_headers = False  # tokens come as SaslAuthenticate
+        self.has_headers = False  # True: SASL tokens arrive in SaslAuthenticate requests
         self.has_asked_versions = False
-        self.begun_ms: int | None = None  # when it was last said again who it is
+        self.begun_ms: int | None = None  # the start of the last re-authentication
         self.ends_ms: int | None = None  # when the session ends
+
+    @property
+    def expects_bare_token(self) -> bool:
+        """Return True if the next frame is a SASL token without a request header."""
+        return self.exchange is not None and not self.has_headers
 
 
 class _Refused(Exception):
-    """The connection has to go, after the delay."""
+    """The connection is to be closed, after the delay."""
 
     def __init__(self, reason: str, parts: list[Part] | None = None) -> None:
         super().__init__(reason)
@@ -78,7 +85,7 @@ class Guard:
         new_id: Callable[[], bytes],
         validators: Mapping[str, TokenValidator] | None = None,
     ) -> None:
-        """`validators`: of tokens, by listener, for those with OAUTHBEARER."""
+        """`validators` are the token validators of listeners with OAUTHBEARER, by listener name."""
         self._apis = services.apis
         self._controller = services.controller
         self._purgatory = services.purgatory
@@ -95,17 +102,17 @@ class Guard:
         self._limited_log = LimitedLog(_log)
 
     def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int, pass_on: Handle) -> bool:
-        """Handle a frame; those of authenticated clients go to `pass_on`. Return True if the reply is deferred."""
+        """Handle a frame. Frames of authenticated clients go to `pass_on`. Return True if the reply is deferred."""
         session = context.session
         if session is None:
             session = SaslSession(self._settings[context.listener])
             context.begin_session(session)
         assert isinstance(session, SaslSession)
         if context.is_authenticated and session.exchange is None:
-            if _key_of(frame) == ApiKey.SASL_HANDSHAKE and self._may_begin_again(session, now_ms):
+            if _key_of(frame) == ApiKey.SASL_HANDSHAKE and self._may_reauthenticate(session, now_ms):
                 session.begun_ms = now_ms
             elif session.ends_ms is not None and now_ms > session.ends_ms:
-                self._complain(context, "its session has ended", now_ms)
+                self._log_refusal(context, "the session has expired", now_ms)
                 self._replies.put(Reply(context.connection_id, None, close=True))
                 return False
             else:
@@ -115,26 +122,29 @@ class Guard:
         return False
 
     def _attempt(self, step: Callable[[], None], context: ConnectionContext, now_ms: int) -> None:
-        """Take a step of the authentication; what the client did wrong costs it its connection."""
+        """Take a step of the authentication. Close the connection if the client made an error."""
         try:
             step()
         except _Refused as refused:
-            self._complain(context, str(refused), now_ms)
+            self._log_refusal(context, str(refused), now_ms)
             self._refuse_later(context, refused.parts, now_ms)
         except ProtocolError as error:
-            self._complain(context, str(error), now_ms)
+            self._log_refusal(context, str(error), now_ms)
             self._replies.put(Reply(context.connection_id, None, close=True))
 
-    def _may_begin_again(self, session: SaslSession, now_ms: int) -> bool:
-        """Where sessions do not end, nobody says it again."""
+    def _may_reauthenticate(self, session: SaslSession, now_ms: int) -> bool:
+        """Return True if the session can expire and the last re-authentication is long enough ago."""
         if session.ends_ms is None:
             return False
-        return session.begun_ms is None or now_ms - session.begun_ms >= AGAIN_MS_MIN
+        return session.begun_ms is None or now_ms - session.begun_ms >= REAUTHENTICATION_MS_MIN
 
     def _step(self, session: SaslSession, frame: memoryview, context: ConnectionContext, now_ms: int) -> None:
         if len(frame) > session.settings.token_bytes_max:
-            raise _Refused(f"{len(frame)} bytes, where sasl.server.max.receive.size is less")
-        if session.exchange is not None and not session.has_headers:
+            raise _Refused(
+                f"the request has {len(frame)} bytes; sasl.server.max.receive.size is "
+                f"{session.settings.token_bytes_max}"
+            )
+        if session.exchange is not None and session.expects_bare_token:
             self._take_bare(session, session.exchange, bytes(frame), context, now_ms)
             return
         header, position = read_request_header(frame)
@@ -147,7 +157,7 @@ class Guard:
             session.has_asked_versions = row.min_version <= header.api_version <= row.max_version
             self._dispatcher.handle(frame, context, now_ms)
         else:
-            raise _Refused(f"request {header.api_key} before it has said who it is")
+            raise _Refused(f"request {header.api_key} before authentication")
 
     def _shake_hands(
         self, session: SaslSession, frame: memoryview, header: RequestHeader, position: int, context: ConnectionContext
@@ -157,7 +167,7 @@ class Guard:
         response = SaslHandshakeResponse(mechanisms=list(allowed))
         if body.mechanism not in allowed:
             response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-            raise _Refused(f"mechanism {body.mechanism!r}", _written(header, response))
+            raise _Refused(f"mechanism {body.mechanism!r} is not enabled", _written(header, response))
         session.has_headers = session.has_headers or header.api_version >= 1
         session.exchange = self._exchange(session.settings, body.mechanism, context)
         if context.is_authenticated and body.mechanism != session.mechanism:
@@ -189,17 +199,17 @@ class Guard:
         now_ms: int,
     ) -> None:
         if header.api_key != ApiKey.SASL_AUTHENTICATE:
-            raise _Refused(f"request {header.api_key} in the middle of saying who it is", _out_of_turn(header))
+            raise _Refused(f"request {header.api_key} during authentication", _out_of_turn(header))
         body = self._read(frame, header, position)
-        words = bytes(body.auth_bytes)
-        self._evaluate(exchange, words, partial(self._answer, session, exchange, header, context), context, now_ms)
+        token = bytes(body.auth_bytes)
+        self._evaluate(exchange, token, partial(self._answer, session, exchange, header, context), context, now_ms)
 
     def _evaluate(
-        self, exchange: Exchange, words: bytes, answer: Answer, context: ConnectionContext, now_ms: int
+        self, exchange: Exchange, token: bytes, answer: Answer, context: ConnectionContext, now_ms: int
     ) -> None:
-        """Answer the client's words; later, if the keys that they need have to be fetched first."""
+        """Evaluate a SASL token and respond; later, if signing keys have to be fetched first."""
         try:
-            answer(lambda: exchange.evaluate(words, now_ms), now_ms)
+            answer(lambda: exchange.evaluate(token, now_ms), now_ms)
         except KeysAwaited as awaited:
             assert isinstance(exchange, OauthExchange)
 
@@ -219,18 +229,20 @@ class Guard:
         evaluate: Callable[[], bytes],
         now_ms: int,
     ) -> None:
-        """Answer a SaslAuthenticate request."""
+        """Respond to a SaslAuthenticate request."""
         try:
             token = evaluate()
             self._check_same(exchange, context)
         except AuthenticationRefused as refused:
             again = "re-authentication" if context.is_authenticated else "authentication"
-            told = refused.told or (
+            message = refused.client_message or (
                 f"Authentication failed during {again} due to invalid credentials with SASL mechanism "
                 f"{session.mechanism}"
             )
-            failed = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=told)
-            raise _Refused(told, None if isinstance(exchange, _OtherMechanism) else _written(header, failed)) from None
+            failed = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=message)
+            raise _Refused(
+                message, None if isinstance(exchange, _OtherMechanism) else _written(header, failed)
+            ) from None
         lifetime_ms = self._complete(session, exchange, context, now_ms)
         response = SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms, error_message="")
         self._replies.put(Reply(context.connection_id, _written(header, response)))
@@ -264,7 +276,10 @@ class Guard:
             )
 
     def _complete(self, session: SaslSession, exchange: Exchange, context: ConnectionContext, now_ms: int) -> int:
-        """If the exchange is complete, its client is who it says; for how many ms, 0 for ever."""
+        """Authenticate the connection if the exchange is complete.
+
+        Return the lifetime of the session in ms, or 0 if it is unlimited or the exchange is not complete.
+        """
         if exchange.user is None:
             return 0
         session.exchange = None
@@ -278,14 +293,14 @@ class Guard:
             left_ms = max(expires_ms - now_ms, 0)
             lifetime_ms = min(lifetime_ms, left_ms) if is_limited else left_ms
             is_limited = True
-        # A token that has expired, and is accepted because clocks may differ, is good for no further request.
+        # A token may be accepted shortly after its expiry, because clocks differ. Its session expires at once.
         session.ends_ms = (now_ms + lifetime_ms if lifetime_ms else now_ms - 1) if is_limited else None
         return lifetime_ms
 
     def _read(self, frame: memoryview, header: RequestHeader, position: int) -> Any:
         row = self._apis[header.api_key]
         if not row.min_version <= header.api_version <= row.max_version:
-            raise _Refused(f"version {header.api_version} of request {header.api_key}")
+            raise _Refused(f"version {header.api_version} of request {header.api_key} is not supported")
         body, _ = request_class(header.api_key).read(frame, header.api_version, position, ELEMENTS_UNAUTHENTICATED_MAX)
         return body
 
@@ -300,13 +315,13 @@ class Guard:
         self._replies.parked(context, refusal)
         self._purgatory.watch(refusal, ())
 
-    def _complain(self, context: ConnectionContext, reason: str, now_ms: int) -> None:
+    def _log_refusal(self, context: ConnectionContext, reason: str, now_ms: int) -> None:
         client = f"{context.client_host}:{context.client_port}"
         self._limited_log.write(
             logging.WARNING,
-            "unproven",
+            "unauthenticated",
             now_ms,
-            "connection closed: its client is not authenticated",
+            "connection closed: authentication failed",
             client=client,
             listener=context.listener,
             error=reason,
@@ -314,17 +329,17 @@ class Guard:
 
 
 class _OtherMechanism(Exchange):
-    """Who says again who it is has to do it in the same way."""
+    """The exchange of a re-authentication with another mechanism. It always fails."""
 
     user = None
     token = None
 
     def evaluate(self, token: bytes, now_ms: int) -> bytes:
-        raise AuthenticationRefused("the mechanism is another than before")
+        raise AuthenticationRefused("a re-authentication must use the same mechanism")
 
 
 class _DelayedRefusal(DelayedOperation):
-    """An answer that is held back, so that guessing passwords takes long."""
+    """A delayed response to a failed authentication, which slows down password guessing."""
 
     __slots__ = ("_replies", "_reply")
 
@@ -341,7 +356,7 @@ class _DelayedRefusal(DelayedOperation):
 
 
 def _dotted(principal: str) -> str:
-    """As Kafka writes a principal there, and nowhere else."""
+    """Return a principal as Kafka writes it in this one message."""
     return principal.replace(":", ".", 1)
 
 
@@ -354,7 +369,7 @@ def _written(header: RequestHeader, response: Any) -> list[Part]:
 
 
 def _out_of_turn(header: RequestHeader) -> list[Part] | None:
-    """ILLEGAL_SASL_STATE, if the API has a place for it."""
+    """Return a response with ILLEGAL_SASL_STATE, or None if the API has no error field."""
     try:
         response: Any = response_class(header.api_key)()
         if not hasattr(response, "error_code"):

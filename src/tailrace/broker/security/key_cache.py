@@ -1,14 +1,19 @@
-"""KeyCache: the keys of a listener's identity provider, fetched beside the loop.
+"""KeyCache: the signing keys of a listener's identity provider, fetched on another thread.
 
-    select(…)          the key for a token, of those that were fetched last
-    fetch_for(kid, …)  a token names a key that is not there: fetch again, and hold its connection meanwhile
+    select(…)          return the key for a token from the last fetch
+    fetch_for(kid, …)  fetch the keys again because a token names an unknown key; its connection waits
 
-Keys are fetched every jwks.endpoint.refresh.ms, and when a token names an unknown key. A stranger chooses that name, so
-such fetches are at least `PERIOD_MS_MIN` apart whatever comes, a name that was looked for is not looked for again for a
-minute, and at most `HELD_MAX` connections wait. A fetch that fails is repeated with a back-off that doubles, until
-jwks.endpoint.retry.backoff.max.ms have passed; the keys that were there stay in use.
+Keys are fetched every jwks.endpoint.refresh.ms, and when a token names an unknown key. An unauthenticated client
+chooses that name, so these fetches are limited:
 
-Connections wait in the purgatory under the cache as their key, and are checked after each fetch.
+1. Two fetches are at least `PERIOD_MS_MIN` apart.
+2. A name that was not found is not fetched again for a minute.
+3. At most `HELD_MAX` connections wait.
+
+A failed fetch is retried with a back-off that doubles, until jwks.endpoint.retry.backoff.max.ms have passed. Meanwhile
+the old keys stay in use.
+
+Connections wait in the purgatory with the cache as their key, and are checked after each fetch.
 """
 
 from __future__ import annotations
@@ -27,11 +32,11 @@ if TYPE_CHECKING:
 
 PERIOD_MS_MIN: Final = 5_000
 HELD_MAX: Final = 128
-HELD_MS_MAX: Final = 20_000  # below the time that a client has to authenticate
+HELD_MS_MAX: Final = 20_000  # less than a client's time limit for authentication
 KEY_ID_CHARS_MAX: Final = 1_000
 _MISSING_MS: Final = 60_000
 _MISSING_MAX: Final = 64
-_REPORTED_MAX: Final = 10  # keys that are not used
+_REPORTED_MAX: Final = 10  # unusable keys that are logged after a fetch
 _log = logging.getLogger(__name__)
 
 
@@ -44,27 +49,29 @@ class KeyCache:
         purgatory: Purgatory,
         now_ms: int,
     ) -> None:
-        """Fetch the keys for the first time, here and now; what `load` raises, the caller gets."""
+        """Fetch the keys for the first time, before returning. Exceptions of `load` are raised."""
         self._settings = settings
         self._load = load
         self._submit = submit
         self._purgatory = purgatory
         self._keys = load()
         self._report_left_out()
-        self._missing: dict[str, int] = {}  # names that no key had, and until when they are not looked for
-        self._began_ms = now_ms - PERIOD_MS_MIN  # when the last fetch began; another may follow the start at once
+        self._missing: dict[
+            str, int
+        ] = {}  # key ids that were not found, with the end of the time in which they are not fetched again
+        self._began_ms = now_ms - PERIOD_MS_MIN  # the start of the last fetch; the next may follow at once
         self._failing_since_ms: int | None = None
         self._backoff_ms = 0
         self._is_fetching = False
         self._timer: _FetchTimer | None = None
-        self.fetches = 0  # that ended, well or not; the first one is not counted
+        self.fetches = 0  # completed fetches, failed ones included, the first one excluded
         self._plan(now_ms + settings.refresh_ms)
 
     def select(self, key_id: str | None, algorithm: str) -> SigningKey | None:
         return self._keys.select(key_id, algorithm)
 
     def fetch_for(self, key_id: str | None, now_ms: int) -> bool:
-        """Fetch the keys because a token names one that is not there. Return False if that is not to be waited for."""
+        """Fetch the keys because a token names an unknown key. Return False if the token must not wait."""
         if key_id is None or len(key_id) > KEY_ID_CHARS_MAX or self._purgatory.watched_by(self) >= HELD_MAX:
             return False
         if self._missing.get(key_id, now_ms) > now_ms and not self._is_awaited:
@@ -78,11 +85,11 @@ class KeyCache:
 
     @property
     def _is_awaited(self) -> bool:
-        """Return True if connections wait for a fetch that is under way or planned."""
+        """True if a fetch is running, or connections wait for a planned fetch."""
         return self._is_fetching or self._purgatory.watched_by(self) > 0
 
     def _plan(self, due_ms: int) -> None:
-        """Fetch at this time, unless an earlier fetch is planned or under way."""
+        """Plan a fetch at this time, unless a fetch is running or planned earlier."""
         if self._is_fetching or (self._timer is not None and self._timer.deadline_ms <= due_ms):
             return
         if self._timer is not None:
@@ -97,15 +104,15 @@ class KeyCache:
         self._submit(_Fetch(self, self._load))
 
     def fetched(self, keys: SigningKeys, now_ms: int) -> None:
-        is_news = keys.left_out != self._keys.left_out
+        has_changed = keys.left_out != self._keys.left_out
         self._keys = keys
-        if is_news:
+        if has_changed:
             self._report_left_out()
         self._failing_since_ms, self._backoff_ms = None, 0
         self._end_fetch(now_ms + self._settings.refresh_ms, now_ms)
 
     def not_fetched(self, error: BaseException, now_ms: int) -> None:
-        """Try again soon; after backoff.max.ms give up until the next regular time."""
+        """Retry soon. After retry.backoff.max.ms, wait for the next regular fetch."""
         settings = self._settings
         if self._failing_since_ms is None:
             self._failing_since_ms = now_ms
@@ -117,7 +124,7 @@ class KeyCache:
             return
         self._failing_since_ms, self._backoff_ms = None, 0
         _log.warning(
-            "the keys of the identity provider cannot be fetched; those that were fetched before stay in use",
+            "the keys of the identity provider cannot be fetched; the keys of the last fetch stay in use",
             extra=fields(url=settings.url, error=error),
         )
         self._end_fetch(now_ms + settings.refresh_ms, now_ms)
@@ -150,7 +157,7 @@ class _FetchTimer(DelayedOperation):
 
 
 class _Fetch:
-    """A fetch, on another thread."""
+    """A fetch as a chore."""
 
     def __init__(self, cache: KeyCache, load: Callable[[], SigningKeys]) -> None:
         self._cache = cache

@@ -1,9 +1,9 @@
 """OauthExchange: the broker's side of SASL/OAUTHBEARER (RFC 7628).
 
-    client: token ──► empty challenge: authenticated
-                 ──► {"status":"invalid_token"}, client: 0x01 ──► the authentication fails with that text
+    valid token    broker: empty challenge; the client is authenticated
+    other token    broker: {"status":"invalid_token"}, client: 0x01; the authentication fails with that text
 
-A token whose key is not there yet makes `evaluate` raise `KeysAwaited`; after the keys were fetched, `resume` decides.
+If the token's key is not known yet, `evaluate` raises `KeysAwaited`. `resume` decides after the keys are fetched.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.model.security.oauthbearer import REFUSAL_SEEN, ClientMessage, MalformedMessage, read_message
 from tailrace.waiting.purgatory import DelayedOperation
 
-# Sends what a step of an exchange returns, or the refusal that it raises.
+# Calls a step of an exchange and sends its result, or the error that it raises.
 Answer: TypeAlias = Callable[[Callable[[], bytes], int], None]
 
 
 class OauthExchange:
-    token: TokenLogin | None = None  # it uses no delegation token
+    token: TokenLogin | None = None  # OAUTHBEARER uses no delegation tokens
 
     def __init__(self, validator: TokenValidator, log: LimitedLog) -> None:
         self._validator = validator
         self._log = log
         self._message: ClientMessage | None = None
-        self._error: str | None = None  # the error that was sent, which the client has to acknowledge
+        self._error: str | None = None  # the sent error, which the client has to acknowledge
         self.user: str | None = None
         self.expires_ms: int | None = None
 
@@ -48,7 +48,7 @@ class OauthExchange:
         return self._decide(self._message, now_ms, may_wait=True)
 
     def resume(self, now_ms: int) -> bytes:
-        """Decide about the token that waited, with the keys that are there now."""
+        """Decide about the waiting token with the current keys."""
         assert self._message is not None
         return self._decide(self._message, now_ms, may_wait=False)
 
@@ -71,7 +71,7 @@ class OauthExchange:
 
 
 class HeldToken(DelayedOperation):
-    """A token that waits until the keys of the identity provider are fetched, and is decided then."""
+    """A token that waits until the keys of the identity provider are fetched."""
 
     __slots__ = ("_answer", "_cache", "_exchange", "_fetches")
 

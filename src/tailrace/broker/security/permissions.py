@@ -1,4 +1,4 @@
-"""Permissions: the authorizer's answers for the client of a request."""
+"""Permissions: authorization for the client of a request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Permissions:
         self._authorizer = authorizer
 
     def allows(self, request: Request, operation: Operation, resource: AclResource, name: str) -> bool:
-        """Return True if a request's client may do this; denials are logged."""
+        """Return True if the client of a request may do the operation. Denials are logged."""
         context = request.context
         return self._authorizer.allows(context.principal, context.client_host, operation, resource, name)
 

@@ -1,7 +1,7 @@
-"""The broker's side of SASL's exchanges: PLAIN (RFC 4616) and SCRAM (RFC 5802).
+"""The broker's side of the SASL exchanges PLAIN (RFC 4616) and SCRAM (RFC 5802).
 
-An exchange is asked with `evaluate` for each token of the client's, and has a `user` once it is complete.
-AuthenticationRefused says what the client may know of why not, and nothing of whether there is a user of that name.
+`evaluate` is called with each token from the client and returns the broker's token. When the exchange is complete,
+`user` is set. AuthenticationRefused has a message for the client, which never reveals if a user exists.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tailrace.broker.security.token_credentials import TokenLogin
 from tailrace.model.security import scram
 from tailrace.protocol.messages import UserScramCredentialRecord
 
-# (mechanism, name) → credential, as the metadata has it now, or one that no password proves.
+# (mechanism, name) → the current credential in the metadata, or a fake one that no password matches.
 Credential = Callable[[str, str], UserScramCredentialRecord]
 # (mechanism, token id) → the login of a delegation token.
 FindToken = Callable[[str, str], TokenLogin | None]
@@ -29,16 +29,16 @@ _FIRST: Final = re.compile(
     rf"(?P<extensions>(?:,[A-Za-z]+={_VALUE})*))"
 )
 _FINAL: Final = re.compile(
-    rf"(?P<said>c=(?P<binding>[A-Za-z0-9/+=]*),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]+={_VALUE})*),p=(?P<proof>[A-Za-z0-9/+=]+)"
+    rf"(?P<unproven>c=(?P<binding>[A-Za-z0-9/+=]*),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]+={_VALUE})*),p=(?P<proof>[A-Za-z0-9/+=]+)"
 )
 
 
 class AuthenticationRefused(Exception):
-    """It is not who it says it is, or does not say it properly."""
+    """The credentials are wrong, or the client's message is malformed."""
 
-    def __init__(self, told: str | None = None) -> None:
-        super().__init__(told or "invalid credentials")
-        self.told = told
+    def __init__(self, client_message: str | None = None) -> None:
+        super().__init__(client_message or "invalid credentials")
+        self.client_message = client_message
 
 
 class Exchange(Protocol):
@@ -81,9 +81,9 @@ class ScramExchange:
         self.token: TokenLogin | None = None
         self._nonce = nonce
         self._name = ""
-        self._credential: UserScramCredentialRecord | None = None  # once the client has said who it is
-        self._said = ""
-        self._binding = ""  # what `c=` has to be: the header of the client's first message, in base64
+        self._credential: UserScramCredentialRecord | None = None  # None until the client's first message
+        self._messages = ""  # SCRAM's AuthMessage so far
+        self._binding = ""  # the expected value of `c=`: the header of the client's first message, in base64
         self.user: str | None = None
 
     def evaluate(self, token: bytes, now_ms: int) -> bytes:
@@ -106,7 +106,7 @@ class ScramExchange:
         self._credential = credential
         self._nonce = found["nonce"] + self._nonce
         answer = f"r={self._nonce},s={base64.b64encode(credential.salt).decode()},i={credential.iterations}"
-        self._said = f"{found['bare']},{answer}"
+        self._messages = f"{found['bare']},{answer}"
         self._binding = base64.b64encode(found["header"].encode()).decode()
         return answer.encode()
 
@@ -114,21 +114,21 @@ class ScramExchange:
         found = _FINAL.fullmatch(text)
         if found is None or found["nonce"] != self._nonce or found["binding"] != self._binding:
             raise AuthenticationRefused
-        said = f"{self._said},{found['said']}".encode()
+        messages = f"{self._messages},{found['unproven']}".encode()
         try:
             proof = base64.b64decode(found["proof"], validate=True)
-            key = scram.exclusive_or(proof, scram.signature(self._digest, credential.stored_key, said))
+            key = scram.exclusive_or(proof, scram.signature(self._digest, credential.stored_key, messages))
         except (binascii.Error, ValueError):
             raise AuthenticationRefused from None
         if not hmac.compare_digest(scram.stored_key(self._digest, key), credential.stored_key):
             raise AuthenticationRefused
         self.user = self._name if self.token is None else self.token.owner
-        ours = scram.signature(self._digest, credential.server_key, said)
+        ours = scram.signature(self._digest, credential.server_key, messages)
         return b"v=" + base64.b64encode(ours)
 
 
 def _asks_for_token(extensions: str) -> bool:
-    """Return True if a first message's extensions have tokenauth=true; the last one of a name counts."""
+    """Return True if the extensions of a first message have tokenauth=true. The last of repeated names is used."""
     given = dict(part.split("=", 1) for part in extensions.split(",")[1:])
     return given.get("tokenauth", "").lower() == "true"
 

@@ -1,8 +1,8 @@
-"""SigningKeys: the public keys of an identity provider (JWKS, RFC 7517), and the check of a signature with one.
+"""SigningKeys: the public keys of an identity provider (JWKS, RFC 7517), and the verification of signatures.
 
-A key is chosen as jose4j does it: by `kid` if the token names one, by the type that `alg` needs, then by the key's own
-`alg` and curve; if several are left, the first. Keys that no token may use are left out: symmetric ones, keys for
-encryption, RSA keys whose size makes them unsafe or slow.
+A key is chosen as by jose4j: by `kid` if the token has one, by the key type of `alg`, then by the key's own `alg` and
+curve. If several keys remain, the first is used. Unsuitable keys are left out: symmetric keys, keys for encryption, and
+RSA keys whose size makes them unsafe or slow.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from joserfc.jws import JWSRegistry
 from tailrace.model.security.jwt import decode_bytes
 
 RSA_BITS_MIN: Final = 2_048
-RSA_BITS_MAX: Final = 8_192  # a signature takes 0.4 ms to check
-RSA_EXPONENT_MAX: Final = 2**32  # the time of a check grows with it
+RSA_BITS_MAX: Final = 8_192  # the verification of a signature takes 0.4 ms
+RSA_EXPONENT_MAX: Final = 2**32  # the time of a verification grows with it
 _KINDS: Final[dict[str, type[RSAKey | ECKey | OKPKey]]] = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey}
 
 
 class _Algorithm(NamedTuple):
-    kind: str  # of key
+    kind: str  # the type of the key
     curve: str | None
-    name: str  # in joserfc
+    name: str  # the algorithm's name in joserfc
 
 
 _ALGORITHMS: Final = {
@@ -39,7 +39,7 @@ _ALGORITHMS: Final = {
 
 
 class InvalidKeys(ValueError):
-    """A text that is not a set of keys."""
+    """The data is not a JSON Web Key Set, or a key is not usable."""
 
 
 class SigningKey(NamedTuple):
@@ -47,7 +47,7 @@ class SigningKey(NamedTuple):
     kind: str
     algorithm: str | None
     curve: str | None
-    key: Any  # of joserfc
+    key: Any  # a key object of joserfc
 
 
 class SigningKeys:
@@ -57,7 +57,7 @@ class SigningKeys:
         for one in keys:
             self._by_id[one.id].append(one)
             self._by_kind[one.kind].append(one)
-        self.left_out = left_out  # one reason for each key that is not used
+        self.left_out = left_out  # for each unused key, the reason
         self.count = len(keys)
 
     @classmethod
@@ -67,7 +67,7 @@ class SigningKeys:
             if not isinstance(entries, list):
                 raise TypeError("keys is not a list")
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise InvalidKeys(f'it is not a JSON Web Key Set, {{"keys": […]}}: {error!r}') from None
+            raise InvalidKeys(f'the data is not a JSON Web Key Set, {{"keys": […]}}: {error!r}') from None
         keys, left_out = [], []
         for entry in entries:
             try:
@@ -77,7 +77,7 @@ class SigningKeys:
         return cls(keys, left_out)
 
     def select(self, key_id: str | None, algorithm: str) -> SigningKey | None:
-        """Return the key that has to verify such a token, or None if the set does not have it."""
+        """Return the key that verifies a token, or None if the set does not have it."""
         wanted = _ALGORITHMS.get(algorithm)
         if wanted is None:
             return None
@@ -93,7 +93,7 @@ def is_known_algorithm(name: str) -> bool:
 
 
 def is_signed_by(key: SigningKey, algorithm: str, message: bytes, signature: bytes) -> bool:
-    """Return True if the signature over the message is of this key."""
+    """Return True if the signature of the message was made with this key."""
     try:
         return JWSRegistry.algorithms[_ALGORITHMS[algorithm].name].verify(message, signature, key.key)
     except (JoseError, ValueError):
@@ -105,17 +105,17 @@ def _key(entry: Any) -> SigningKey:
     if kind not in _KINDS:
         raise InvalidKeys(f"kty {kind!r} is not one of {', '.join(_KINDS)}")
     if entry.get("use", "sig") != "sig":
-        raise InvalidKeys(f"it is for use {entry['use']!r}, not for signatures")
+        raise InvalidKeys(f"the key's use is {entry['use']!r}, not 'sig'")
     if kind == "RSA":
         modulus, exponent = (_size(entry[name]) for name in ("n", "e"))
         if not RSA_BITS_MIN <= modulus.bit_length() <= RSA_BITS_MAX:
-            raise InvalidKeys(f"it has {modulus.bit_length()} bits; {RSA_BITS_MIN} to {RSA_BITS_MAX} are accepted")
+            raise InvalidKeys(f"the key has {modulus.bit_length()} bits; {RSA_BITS_MIN} to {RSA_BITS_MAX} are accepted")
         if exponent > RSA_EXPONENT_MAX:
-            raise InvalidKeys(f"its exponent has {exponent.bit_length()} bits; 32 are accepted")
+            raise InvalidKeys(f"the exponent has {exponent.bit_length()} bits; at most 32 are accepted")
     public = {name: entry[name] for name in ("kty", "n", "e", "crv", "x", "y") if name in entry}
     key_id, algorithm, curve = (entry.get(name) for name in ("kid", "alg", "crv"))
     made = _KINDS[kind].import_key(public)
-    made.public_key  # noqa: B018 - makes joserfc build it here, not at the first token
+    made.public_key  # noqa: B018 - joserfc builds the key here, not at the first token
     return SigningKey(key_id, kind, algorithm, curve, made)
 
 

@@ -1,11 +1,11 @@
-"""StandardAuthorizer: what the entries of the access control lists come to, as Kafka's class of that name decides.
+"""StandardAuthorizer: decides by ACLs, with the rules of Kafka's class of the same name, in this order:
 
-    super.users                      may do everything
-    a DENY that fits                 wins over any ALLOW
-    an ALLOW that fits               READ, WRITE, DELETE and ALTER allow DESCRIBE, ALTER_CONFIGS allows DESCRIBE_CONFIGS
-    nothing that fits                denied; allow.everyone.if.no.acl.found lets everyone to what no entry is about
+    super.users        everything is allowed
+    a matching DENY    denied
+    a matching ALLOW   allowed; READ, WRITE, DELETE and ALTER imply DESCRIBE, ALTER_CONFIGS implies DESCRIBE_CONFIGS
+    no matching ACL    denied; but with allow.everyone.if.no.acl.found, a resource without any ACL is open to everyone
 
-A decision is made once and kept until an entry changes: what a request costs is one lookup for each thing it names.
+Decisions are cached until an ACL changes, so a request costs one lookup for each resource that it names.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from tailrace.model.acls import EVERYONE, WILDCARD, Acl, AclResource, Operation,
 from tailrace.model.log_fields import fields
 from tailrace.protocol.messages import AccessControlEntryRecord
 
-KEPT_MAX: Final = 100_000  # decisions; a client can ask about as many names as it likes
-TOLD_MAX: Final = 1_000  # denials in the log, until an entry changes
+CACHED_MAX: Final = 100_000  # cached decisions; clients can name any number of resources
+LOGGED_MAX: Final = 1_000  # logged denials until an ACL changes
 
 _IMPLIED: Final[Mapping[int, frozenset[int]]] = {
     Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
 }
 _NOTHING: Final[frozenset[int]] = frozenset()
-_Question: TypeAlias = tuple[str, str, Operation, AclResource, str]  # principal, host, what, to what, its name
+_Question: TypeAlias = tuple[
+    str, str, Operation, AclResource, str
+]  # principal, host, operation, resource type, resource name
 _log = logging.getLogger(__name__)
 
 
 class _Entries:
-    """The entries about one kind of resource, by name."""
+    """The ACLs of one resource type, by resource name."""
 
     def __init__(self) -> None:
         self.literal: defaultdict[str, list[Acl]] = defaultdict(list)
@@ -53,6 +55,7 @@ class _Entries:
         return self.literal if acl.pattern == PatternType.LITERAL else self.prefixed
 
     def about(self, name: str) -> Iterator[Acl]:
+        """Yield the ACLs that apply to a resource: literal, wildcard and prefixed ones."""
         for one in {name, WILDCARD}:
             yield from self.literal.get(one, ())
         if self.prefixed:
@@ -67,16 +70,16 @@ class _Entries:
 
 class StandardAuthorizer:
     def __init__(self, super_users: frozenset[str] = frozenset(), *, allows_unlisted: bool = False) -> None:
-        """`allows_unlisted`: allow.everyone.if.no.acl.found."""
+        """`allows_unlisted` is the setting allow.everyone.if.no.acl.found."""
         self.super_users = super_users
         self.allows_unlisted = allows_unlisted
         self._by_id: dict[bytes, Acl] = {}
         self._entries: dict[int, _Entries] = {kind: _Entries() for kind in AclResource}
-        self._kept: dict[_Question, bool] = {}
-        self._told: set[_Question] = set()  # denials that the log has
+        self._cached: dict[_Question, bool] = {}
+        self._logged: set[_Question] = set()  # denials that were logged
 
     def change(self, changed: Mapping[bytes, AccessControlEntryRecord | None]) -> None:
-        """Entries by their ids, None for one that is gone."""
+        """Apply changed ACLs, by their ids. A deleted one is None."""
         for acl_id, record in changed.items():
             before = self._by_id.pop(acl_id, None)
             if before is not None and before.resource in self._entries:
@@ -85,35 +88,35 @@ class StandardAuthorizer:
                 acl = self._by_id[acl_id] = acl_of(record)
                 if acl.resource in self._entries:
                     self._entries[acl.resource].add(acl)
-        self._kept.clear()
-        self._told.clear()
+        self._cached.clear()
+        self._logged.clear()
 
-    # Questions
+    # Decisions
 
     def allows(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
-        """Like `allows_silently`, but a denial is logged, once until the entries change."""
-        if self._kept.get((principal, host, operation, resource, name)):
+        """Like `allows_silently`, but a denial is logged, once until the ACLs change."""
+        if self._cached.get((principal, host, operation, resource, name)):
             return True
         allowed = self.allows_silently(principal, host, operation, resource, name)
         if not allowed:
-            self._tell((principal, host, operation, resource, name))
+            self._log_denial((principal, host, operation, resource, name))
         return allowed
 
     def allows_silently(
         self, principal: str, host: str, operation: Operation, resource: AclResource, name: str
     ) -> bool:
-        """Whether it is allowed; for lists of what a client may see, where a denial is no news."""
+        """Return True if the operation is allowed. Denials are not logged."""
         question = principal, host, operation, resource, name
-        decided = self._kept.get(question)
+        decided = self._cached.get(question)
         if decided is None:
             decided = principal in self.super_users or self._decide(principal, host, operation, resource, name)
-            if len(self._kept) >= KEPT_MAX:
-                self._kept.clear()
-            self._kept[question] = decided
+            if len(self._cached) >= CACHED_MAX:
+                self._cached.clear()
+            self._cached[question] = decided
         return decided
 
     def allows_some(self, principal: str, host: str, operation: Operation, resource: AclResource) -> bool:
-        """Whether there may be one resource of a kind that it is allowed on (KIP-679)."""
+        """Return True if the operation may be allowed on at least one resource of a type (KIP-679)."""
         if self.allows_silently(principal, host, operation, resource, "hardcode"):
             return True
         host = _host(host)
@@ -151,13 +154,13 @@ class StandardAuthorizer:
                 is_allowed = True
         return is_allowed if is_listed else self.allows_unlisted
 
-    def _tell(self, question: _Question) -> None:
-        if question in self._told or len(self._told) >= TOLD_MAX:
+    def _log_denial(self, question: _Question) -> None:
+        if question in self._logged or len(self._logged) >= LOGGED_MAX:
             return
-        self._told.add(question)
+        self._logged.add(question)
         principal, host, operation, resource, name = question
         _log.info(
-            "denied",
+            "operation denied",
             extra=fields(principal=principal, host=host, operation=operation.name, resource=resource.name, name=name),
         )
 
@@ -167,7 +170,7 @@ def _is_about(acl: Acl, principal: str, host: str) -> bool:
 
 
 def _host(host: str) -> str:
-    """An address as entries have it: one of IPv6 as Java writes it, 0:0:0:0:0:0:0:1."""
+    """Return an address in the form of ACLs: IPv6 as Java writes it, such as 0:0:0:0:0:0:0:1."""
     if ":" not in host:
         return host
     address, percent, scope = host.partition("%")

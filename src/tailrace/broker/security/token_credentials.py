@@ -1,7 +1,7 @@
-"""TokenCredentials: SCRAM credentials of delegation tokens, made of their HMACs when a client first logs in.
+"""TokenCredentials: SCRAM credentials of delegation tokens, computed from their HMACs at the first login.
 
-A SCRAM login with the extension tokenauth=true has a token's id as its name and the base64 form of the token's HMAC as
-its password. The client becomes the token's owner, until the token expires.
+In a SCRAM login with the extension tokenauth=true, the user name is the id of a delegation token, and the password is
+its HMAC in base64. The client is authenticated as the token's owner until the token expires.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.security import scram
 from tailrace.protocol.messages import UserScramCredentialRecord
 
-CACHED_MAX: Final = 4_096  # making one takes several ms
+CACHED_MAX: Final = 4_096  # the computation of a credential takes several ms
 
 
 class TokenLogin(NamedTuple):
     credential: UserScramCredentialRecord
-    owner: str  # a name, without "User:"
+    owner: str  # the user name, without "User:"
     expires_ms: int
 
 

@@ -1,7 +1,7 @@
-"""TokenValidators: who decides about the tokens of a listener with OAUTHBEARER.
+"""TokenValidator: validates the tokens of a listener with OAUTHBEARER.
 
-An `UnsecuredValidator` needs nothing but its rules. A `SignedValidator` checks the signature with a key of its
-`KeyCache` before it looks at any claim, so that a stranger's claims are never decoded.
+An `UnsecuredValidator` only applies its rules. A `SignedValidator` verifies the signature with a key of its `KeyCache`
+before it decodes the claims, so the claims of an unknown issuer are never decoded.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tailrace.waiting.purgatory import Purgatory
 if TYPE_CHECKING:
     from tailrace.broker.security.signing_keys import SigningKeys
 
-# Reads the keys of an identity provider, from the network or a file; OSError if that fails.
+# Fetches the keys of an identity provider from the network or a file. Raises OSError if that fails.
 FetchKeys: TypeAlias = Callable[[JwksSettings], bytes]
 
 
 class KeysAwaited(Exception):
-    """The token names a key that is not there; the keys are being fetched."""
+    """The token names an unknown key, and the keys are being fetched."""
 
     def __init__(self, cache: KeyCache) -> None:
         super().__init__("the keys of the identity provider are being fetched")
@@ -35,11 +35,11 @@ class KeysAwaited(Exception):
 
 class TokenValidator(Protocol):
     def validate(self, token: str, now_ms: int, *, may_wait: bool) -> BearerToken:
-        """Return what the token says, or raise TokenRefused, or KeysAwaited if the caller may wait."""
+        """Return the validated token, or raise TokenRefused. With `may_wait`, KeysAwaited may be raised."""
 
 
 class UnsecuredValidator:
-    """Tokens without a signature."""
+    """Validator of tokens without a signature."""
 
     def __init__(self, rules: UnsecuredRules) -> None:
         self._rules = rules
@@ -49,7 +49,7 @@ class UnsecuredValidator:
 
 
 class SignedValidator:
-    """Tokens with a signature of the identity provider."""
+    """Validator of tokens that the identity provider has signed."""
 
     def __init__(self, rules: SignedRules, cache: KeyCache) -> None:
         self._rules = rules
@@ -68,14 +68,14 @@ class SignedValidator:
         if not isinstance(algorithm, str) or not is_known_algorithm(algorithm):
             raise TokenRefused(f"alg {algorithm!r:.40} is not accepted")
         if not isinstance(key_id, str | None) or "crit" in head:
-            raise TokenRefused("its header has a kid that is not a text, or crit")
+            raise TokenRefused("the header has crit, or a kid that is not a string")
         key = self._cache.select(key_id, algorithm)
         if key is None:
             if may_wait and self._cache.fetch_for(key_id, now_ms):
                 raise KeysAwaited(self._cache)
             raise TokenRefused(f"the identity provider has no key {key_id!r:.100} for {algorithm}")
         if not is_signed_by(key, algorithm, f"{header}.{body}".encode(), signed):
-            raise TokenRefused("its signature is not valid")
+            raise TokenRefused("the signature is not valid")
         try:
             claims = decode_part(body, CLAIMS_CHARS_MAX)
         except MalformedToken as error:
@@ -90,7 +90,7 @@ def token_validators(
     purgatory: Purgatory,
     now_ms: int,
 ) -> dict[str, TokenValidator]:
-    """Return the validator of each listener with OAUTHBEARER; raise InvalidConfig if its keys cannot be fetched."""
+    """Return the validators of listeners with OAUTHBEARER. Raise InvalidConfig if keys cannot be fetched."""
     found: dict[str, TokenValidator] = {}
     for listener, settings in sasl.items():
         oauth = settings.oauth
@@ -101,7 +101,7 @@ def token_validators(
             continue
         assert oauth.signed is not None
         assert oauth.jwks is not None
-        assert fetch is not None, "there is nobody to fetch keys"
+        assert fetch is not None, "signed tokens need a function that fetches keys"
         try:
             cache = KeyCache(oauth.jwks, _loader(oauth.jwks, fetch), submit, purgatory, now_ms)
         except (OSError, ValueError) as error:

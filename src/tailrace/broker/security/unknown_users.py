@@ -1,8 +1,9 @@
-"""Credentials of users that do not exist, so that SCRAM answers them as it answers the others.
+"""Fake credentials for users that do not exist, so that SCRAM does not reveal which users exist.
 
-A name without a credential gets a challenge and fails at its proof. Its salt has the length and the alphabet of a known
-user's salt and its iteration count, and is the same each time: it is derived from the name and from a key that never
-leaves the metadata. Apache Kafka refuses such a name at its first message, and so reveals which users exist.
+An unknown user gets a challenge like a known one, and fails at the proof. The salt has the length and the alphabet of a
+known user's salt, and the iteration count is the same too. The salt does not change between attempts: it is derived
+from the name and from a key that never leaves the metadata. Apache Kafka refuses an unknown user at the first message,
+which reveals that the user does not exist.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Final
 from tailrace.model.security import scram
 from tailrace.protocol.messages import UserScramCredentialRecord
 
-_SALT_BYTES: Final = 26  # what Kafka's tools make: digits and small letters
+_SALT_BYTES: Final = 26  # as from Kafka's tools, which use digits and lower-case letters
 _LETTERS: Final = (string.digits + string.ascii_lowercase).encode()
 
 
 def credential_for_unknown(
     known: Mapping[tuple[int, str], UserScramCredentialRecord], mechanism: str, name: str
 ) -> UserScramCredentialRecord:
-    """Return a credential that no password proves, like those that are known for the mechanism."""
+    """Return a credential that no password matches, and that looks like the known ones of the mechanism."""
     number = scram.MECHANISMS[mechanism]
     model = next((one for (kind, _), one in known.items() if kind == number), None)
     key = b"nobody" if model is None else model.server_key

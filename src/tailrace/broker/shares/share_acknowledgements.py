@@ -1,4 +1,4 @@
-"""The acknowledgements in a ShareFetch or a ShareAcknowledge: checked, carried out, and answered together."""
+"""The acknowledgements of a ShareFetch or ShareAcknowledge request: validated, applied and answered together."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.shares.acknowledging import Acknowledgement, AcknowledgeType
-from tailrace.shares.share_partitions import Done, ShareKey
+from tailrace.shares.share_partitions import Done
 from tailrace.shares.share_sessions import SessionKey, SharedPartition
+from tailrace.shares.state.persisted_state import SharePartitionKey
 
 _RENEW_FROM = first_version_with("ShareAcknowledgeRequest", "is_renew_ack")
 _MEMBER_ID_SIZE_MAX = 36
@@ -43,7 +44,7 @@ class _Topic(Protocol):
 
 
 class Verdict(NamedTuple):
-    """What came of a partition's acknowledgements."""
+    """The result of a partition's acknowledgements."""
 
     code: ErrorCode
     message: str | None = None
@@ -53,7 +54,7 @@ Verdicts = dict[SharedPartition, Verdict]
 
 
 def session_key(request: Request, *, permissions: Permissions, shares: Shares) -> SessionKey:
-    """Whose request this is; KafkaError if nobody's, or if that one may not read with the group."""
+    """Return the session key of a request. Raise KafkaError if the request is invalid or not authorized."""
     body = request.body
     if not shares.is_enabled:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
@@ -67,7 +68,7 @@ def session_key(request: Request, *, permissions: Permissions, shares: Shares) -
 
 
 def topic_names(topics: Sequence[_Topic], *, controller: Controller) -> dict[SharedPartition, str | None]:
-    """The partitions of a request with the names of their topics, as far as they are known."""
+    """Return the partitions of a request with the names of their topics, or None for unknown topics."""
     by_id = controller.image.topics_by_id
     named: dict[SharedPartition, str | None] = {}
     for topic in topics:
@@ -81,7 +82,7 @@ def topic_names(topics: Sequence[_Topic], *, controller: Controller) -> dict[Sha
 def readable_error(
     request: Request, partition: SharedPartition, topic: str | None, *, controller: Controller, permissions: Permissions
 ) -> ErrorCode | None:
-    """Why a partition cannot be read, as far as can be said without looking at it."""
+    """Return the error of a partition that is unknown or that the client may not read, else None."""
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     if not permissions.allows(request, Operation.READ, AclResource.TOPIC, topic):
@@ -102,10 +103,10 @@ def acknowledge_all(
     permissions: Permissions,
     shares: Shares,
 ) -> None:
-    """Carry out what a request acknowledges; `answer` is called when all of it is persisted or refused."""
+    """Apply the acknowledgements of a request. `answer` is called when all of them are persisted or refused."""
     names = topic_names(topics, controller=controller)
     verdicts: Verdicts = {}
-    said: dict[SharedPartition, list[Acknowledgement]] = {}
+    acknowledged: dict[SharedPartition, list[Acknowledgement]] = {}
     for topic in topics:
         for one in topic.partitions:
             partition = SharedPartition(bytes(topic.topic_id), one.partition_index)
@@ -119,14 +120,16 @@ def acknowledge_all(
             if error is not None:
                 verdicts[partition] = Verdict(error)
             else:
-                said[partition] = [
+                acknowledged[partition] = [
                     Acknowledgement(batch.first_offset, batch.last_offset, tuple(batch.acknowledge_types))
                     for batch in batches
                 ]
-    if any(said.values()):
-        _Gathering(shares, key, said, verdicts, answer).start(now_ms)
+    if any(acknowledged.values()):
+        _Gathering(shares, key, acknowledged, verdicts, answer).start(now_ms)
     else:
-        answer(verdicts, now_ms)  # as Kafka, which tells of those without acknowledgements only beside others
+        answer(
+            verdicts, now_ms
+        )  # as in Kafka: partitions without acknowledgements are only reported together with others
 
 
 def _is_valid(batches: Sequence[_Batch], request: Request) -> bool:
@@ -146,35 +149,37 @@ def _is_valid(batches: Sequence[_Batch], request: Request) -> bool:
 
 
 class _Gathering:
+    """The acknowledgements of one request, and the verdicts that are known so far."""
+
     def __init__(
         self,
         shares: Shares,
         key: SessionKey,
-        said: Mapping[SharedPartition, list[Acknowledgement]],
+        acknowledged: Mapping[SharedPartition, list[Acknowledgement]],
         verdicts: Verdicts,
         answer: Callable[[Verdicts, int], None],
     ) -> None:
         self._shares = shares
         self._key = key
-        self._said = said
+        self._acknowledged = acknowledged
         self._verdicts = verdicts
         self._answer = answer
-        self._missing = len(said)
+        self._missing = len(acknowledged)
 
     def start(self, now_ms: int) -> None:
         group_id, member_id = self._key
-        for partition, acknowledgements in self._said.items():
+        for partition, acknowledgements in self._acknowledged.items():
             done = self._done(partition)
             if not acknowledgements:
                 done(None, now_ms)
                 continue
             self._shares.partitions.acknowledge(
-                ShareKey(group_id, *partition), member_id, acknowledgements, done, now_ms
+                SharePartitionKey(group_id, *partition), member_id, acknowledgements, done, now_ms
             )
 
     def _done(self, partition: SharedPartition) -> Done:
         def done(error: KafkaError | None, now_ms: int) -> None:
-            self._verdicts[partition] = Verdict(ErrorCode.NONE) if error is None else _told(error)
+            self._verdicts[partition] = Verdict(ErrorCode.NONE) if error is None else _verdict(error)
             self._missing -= 1
             if not self._missing:
                 self._answer(self._verdicts, now_ms)
@@ -182,7 +187,7 @@ class _Gathering:
         return done
 
 
-def _told(error: KafkaError) -> Verdict:
+def _verdict(error: KafkaError) -> Verdict:
     message = str(error)
     if message == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name:
         message = _NOT_HOSTED

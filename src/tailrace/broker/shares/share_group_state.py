@@ -1,4 +1,4 @@
-"""What group requests ask of share groups' state: many partitions at once, each with an answer of its own."""
+"""Operations of group requests on share group state: many partitions at once, each with its own result."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from tailrace.coordinator.shard import StateChange
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.features import SHARE_VERSION
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.shares.state.share_state import ShareState
-from tailrace.shares.state.share_state_coordinator import SharePartitionKey
+from tailrace.shares.state.persisted_state import PersistedState, SharePartitionKey
 
-Partition: TypeAlias = tuple[bytes, int]  # topic id and number
-Errors: TypeAlias = dict[Partition, KafkaError]  # of those that went wrong
-Summaries: TypeAlias = dict[Partition, "ShareState | KafkaError | None"]
+Partition: TypeAlias = tuple[bytes, int]  # topic id and partition number
+Errors: TypeAlias = dict[Partition, KafkaError]  # of the failed partitions
+Summaries: TypeAlias = dict[Partition, "PersistedState | KafkaError | None"]
 
 
 def check_share_groups(*, controller: Controller) -> None:
-    """A KafkaError where the cluster has not agreed on having share groups."""
+    """Raise KafkaError if the feature share.version is off in this cluster."""
     if controller.image.features.get(SHARE_VERSION, 0) < 1:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "share.version is 0: there are no share groups.")
 
@@ -39,9 +38,11 @@ def begin_state(
     groups: Groups,
     shares: Shares,
 ) -> None:
-    """Have the share coordinator keep the state of partitions, and note in the group that it does. If it does not,
-    that is noted as well, so that the next heartbeat tries again; or else one does once
-    group.share.initialize.retry.interval.ms have passed."""
+    """Initialize the state of partitions at the share coordinator, and note the result in the group.
+
+    After a failure, the next heartbeat of the group retries. Without `try_again_soon`, a failure is not noted, and a
+    heartbeat retries only after group.share.initialize.retry.interval.ms.
+    """
 
     def done(errors: Errors, now_ms: int) -> None:
         def note(shard: GroupCoordinator) -> StateChange[None]:
@@ -56,7 +57,7 @@ def begin_state(
             wanted.group_id,
             note,
             lambda _, now_ms: finish(errors, now_ms),
-            lambda _, now_ms: finish(errors, now_ms),  # what is being initialized is tried again after a while
+            lambda _, now_ms: finish(errors, now_ms),  # a heartbeat retries after a while
             now_ms,
         )
 
@@ -86,13 +87,13 @@ def read_summaries(
     *,
     shares: Shares,
 ) -> None:
-    """How far a group has come; None for partitions that it has not begun to read."""
+    """Read the progress of a group. The result is None for partitions that the group has not begun to read."""
     asked = [(topic, number) for topic, numbers in partitions.items() for number in numbers]
 
-    def done(parts: list[ShareState | KafkaError | None], now_ms: int) -> None:
+    def done(parts: list[PersistedState | KafkaError | None], now_ms: int) -> None:
         finish(dict(zip(asked, parts, strict=True)), now_ms)
 
-    merged: MergedParts[ShareState | KafkaError | None] = MergedParts(len(asked), done)
+    merged: MergedParts[PersistedState | KafkaError | None] = MergedParts(len(asked), done)
     for index, (topic, number) in enumerate(asked):
         take = merged.part(index)
         shares.persister.read_summary(SharePartitionKey(group_id, topic, number), take, take, now_ms)
@@ -114,9 +115,9 @@ def _for_each(
     merged: MergedParts[KafkaError | None] = MergedParts(len(asked), done)
     for index, (topic, number) in enumerate(asked):
         take = merged.part(index)
-        ask(SharePartitionKey(group_id, topic, number), partial(_fine, take), take, now_ms)
+        ask(SharePartitionKey(group_id, topic, number), partial(_take_success, take), take, now_ms)
     merged.begin(now_ms)
 
 
-def _fine(take: Callable[[KafkaError | None, int], None], _: ErrorCode, now_ms: int) -> None:
+def _take_success(take: Callable[[KafkaError | None, int], None], _: ErrorCode, now_ms: int) -> None:
     take(None, now_ms)

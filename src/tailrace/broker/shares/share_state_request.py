@@ -1,4 +1,4 @@
-"""Requests about share groups' state, which all have the same form: partitions of topics, each answered by itself."""
+"""Common code of the handlers for share group state. All these requests list partitions, each with its own result."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.shares.state.share_state_coordinator import SharePartitionKey
+from tailrace.shares.state.persisted_state import SharePartitionKey
 
-Told: TypeAlias = dict[str, Any]  # fields of what is told of a partition
-Take: TypeAlias = Callable[["Told | KafkaError", int], None]
+ResultFields: TypeAlias = dict[str, Any]  # the fields of a partition's result
+Take: TypeAlias = Callable[["ResultFields | KafkaError", int], None]
 
 P = TypeVar("P", bound="_AskedPartition")
 R = TypeVar("R")
@@ -34,14 +34,18 @@ def answer_partitions(
     request: Request,
     topics: Sequence[_AskedTopic[P]],
     ask: Callable[[SharePartitionKey, P, Take, int], None],
-    result: Callable[[bytes, list[Told]], Any],
+    result: Callable[[bytes, list[ResultFields]], Any],
     response: Callable[..., R],
     now_ms: int,
     *,
     permissions: Permissions,
     replies: Replies,
 ) -> R | None:
-    """`ask` has a partition's part of the answer taken, or an error; `result` is a topic's part."""
+    """Handle each partition of a request, and respond when all partitions have their results.
+
+    `ask` handles one partition and passes its fields or an error to `take`. `result` builds a topic's part of the
+    response.
+    """
     group_id: str = request.body.group_id
     wanted = {
         SharePartitionKey(group_id, bytes(topic.topic_id), one.partition): one
@@ -52,15 +56,15 @@ def answer_partitions(
         return response(results=[])
     answer = PendingAnswer(replies, request)
 
-    def finish(parts: list[Told | KafkaError], now_ms: int) -> None:
-        told: dict[bytes, list[Told]] = {}
+    def finish(parts: list[ResultFields | KafkaError], now_ms: int) -> None:
+        by_topic: dict[bytes, list[ResultFields]] = {}
         for key, part in zip(wanted, parts, strict=True):
             if isinstance(part, KafkaError):
                 part = {"error_code": part.code, "error_message": str(part)}
-            told.setdefault(key.topic_id, []).append({"partition": key.partition, **part})
-        answer(response(results=[result(topic_id, partitions) for topic_id, partitions in told.items()]), now_ms)
+            by_topic.setdefault(key.topic_id, []).append({"partition": key.partition, **part})
+        answer(response(results=[result(topic_id, partitions) for topic_id, partitions in by_topic.items()]), now_ms)
 
-    merged: MergedParts[Told | KafkaError] = MergedParts(len(wanted), finish)
+    merged: MergedParts[ResultFields | KafkaError] = MergedParts(len(wanted), finish)
     may = permissions.allows(request, Operation.CLUSTER_ACTION, AclResource.CLUSTER, "kafka-cluster")
     for index, (key, asked) in enumerate(wanted.items()):
         take = merged.part(index)
@@ -71,6 +75,6 @@ def answer_partitions(
     return None
 
 
-def fine(take: Take) -> Callable[[ErrorCode, int], None]:
-    """What takes the answer to a change that has been made."""
+def take_success(take: Take) -> Callable[[ErrorCode, int], None]:
+    """Return a callback that reports the success of a change."""
     return lambda _, now_ms: take({}, now_ms)

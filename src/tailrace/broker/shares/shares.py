@@ -1,30 +1,27 @@
-"""Shares: the delivery of records to share groups, put together: sessions, share partitions, settings, kept states."""
+"""Shares: the sessions, share partitions, settings and persisted state of share groups on this broker."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from tailrace.broker.cluster.share_state_peers import ShareStatePeers
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.config.group_limits import clamp_group_config
 from tailrace.broker.coordination.partition_ends import PartitionEnds
+from tailrace.broker.shares.share_coordinator import ShareCoordinator
 from tailrace.broker.shares.share_persister import SharePersister
-from tailrace.broker.shares.share_states import ShareStates
 from tailrace.broker.storage.cleaning import Step, Work
 from tailrace.log.watermarks import Isolation
 from tailrace.metadata.image.features import SHARE_VERSION
 from tailrace.metadata.image.image import ConfigResource, MetadataImage, ResourceType
-from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.errors import KafkaError
 from tailrace.replication.hosted_partitions import HostedPartitions
-from tailrace.shares.delivery_settings import ShareSettings
-from tailrace.shares.share_partition import PersistedState, SharePartition, StateBatch
-from tailrace.shares.share_partitions import Done, ShareKey, SharePartitions
+from tailrace.shares.delivery_settings import DeliverySettings
+from tailrace.shares.share_partitions import SharePartitions
 from tailrace.shares.share_sessions import SessionKey, ShareSession, ShareSessions
-from tailrace.shares.state.share_state import ShareState
-from tailrace.shares.state.share_state import StateBatch as KeptBatch
-from tailrace.shares.state.share_state_coordinator import SharePartitionKey, ShareWrite
+from tailrace.shares.state.persisted_state import SharePartitionKey
 from tailrace.waiting.outbox import Outbox
 from tailrace.waiting.purgatory import Purgatory
 
@@ -38,14 +35,14 @@ class Shares:
         image: Callable[[], MetadataImage],
         partitions: HostedPartitions,
         purgatory: Purgatory,
-        states: ShareStates,
+        states: ShareCoordinator,
         outbox: Outbox,
         peers: ShareStatePeers | None,
         submit: Callable[[Work], None],
     ) -> None:
         self._config = config
         self._image = image
-        self._defaults = share_settings(config)
+        self._defaults = delivery_settings(config)
         self.sessions = ShareSessions(config.integer("group.share.max.share.sessions"))
         self.persister = SharePersister(states, peers)
         self.ends = PartitionEnds(
@@ -58,7 +55,7 @@ class Shares:
         )
         self.partitions = SharePartitions(
             partitions,
-            KeptStates(self.persister),
+            self.persister,
             purgatory,
             self.settings,
             lambda run, apply, failed: submit(Step(run, apply, failed, is_prompt=True)),
@@ -68,8 +65,8 @@ class Shares:
     def is_enabled(self) -> bool:
         return self._image().features.get(SHARE_VERSION, 0) >= 1
 
-    def settings(self, group_id: str) -> ShareSettings:
-        """The broker's, with what is set for the group itself."""
+    def settings(self, group_id: str) -> DeliverySettings:
+        """Return the settings of a group: its own, and the broker's for the rest."""
         own = clamp_group_config(self._config, self._image().config(ConfigResource(ResourceType.GROUP, group_id)))
         if not own:
             return self._defaults
@@ -102,10 +99,10 @@ class Shares:
     # The end of sessions
 
     def release_session(self, key: SessionKey, now_ms: int) -> None:
-        """A member ends its session, or is gone: what it has acquired is available again."""
+        """End the session of a member. The records that it has acquired become available again."""
         session = self.sessions.remove(key)
         if session is None:
-            _log.info("share session of %s: there is none to end", key)
+            _log.info("%s has no share session to end", key)
             return
         self._release(session, now_ms)
 
@@ -117,7 +114,7 @@ class Shares:
                 _log.info("share session of %s: %s", session.key, error)
 
         for topic_id, partition in session.partitions:
-            self.partitions.release(ShareKey(group_id, topic_id, partition), member_id, done, now_ms)
+            self.partitions.release(SharePartitionKey(group_id, topic_id, partition), member_id, done, now_ms)
 
     def connection_closed(self, connection_id: int, now_ms: int) -> None:
         session = self.sessions.connection_closed(connection_id)
@@ -129,46 +126,9 @@ class Shares:
             self.partitions.forget_group(session.key.group_id)
 
 
-def share_settings(config: BrokerConfig) -> ShareSettings:
-    return ShareSettings(
+def delivery_settings(config: BrokerConfig) -> DeliverySettings:
+    return DeliverySettings(
         record_lock_duration_ms=config.integer("group.share.record.lock.duration.ms"),
         delivery_count_limit=config.integer("group.share.delivery.count.limit"),
         partition_max_record_locks=config.integer("group.share.partition.max.record.locks"),
     )
-
-
-class KeptStates:
-    """The persister as share partitions know it."""
-
-    def __init__(self, persister: SharePersister) -> None:
-        self._persister = persister
-
-    def read(
-        self,
-        key: ShareKey,
-        leader_epoch: int,
-        answer: Callable[[PersistedState, int], None],
-        refuse: Callable[[KafkaError, int], None],
-        now_ms: int,
-    ) -> None:
-        def read(state: ShareState, now_ms: int) -> None:
-            batches = [StateBatch(*batch) for batch in state.batches]
-            answer(PersistedState(state.state_epoch, state.start_offset, batches), now_ms)
-
-        self._persister.read(SharePartitionKey(*key), leader_epoch, read, refuse, now_ms)
-
-    def write(
-        self, key: ShareKey, partition: SharePartition, batches: Sequence[StateBatch], done: Done, now_ms: int
-    ) -> None:
-        write = ShareWrite(
-            partition.state_epoch,
-            partition.leader_epoch,
-            partition.start_offset,
-            partition.delivery_complete_count,
-            tuple(KeptBatch(*batch) for batch in batches),
-        )
-
-        def written(_: ErrorCode, now_ms: int) -> None:
-            done(None, now_ms)
-
-        self._persister.write(SharePartitionKey(*key), write, written, done, now_ms)

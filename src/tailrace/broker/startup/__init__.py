@@ -1,6 +1,6 @@
-"""The start of a broker: from a configuration and log directories to a broker that serves.
+"""The start of a broker from its configuration and its log directories.
 
 open_broker.py  open_broker: reads the metadata log, opens the logs, builds the broker
-building.py     ServiceBuilder: makes the parts of a broker, each with what it needs
-givens.py       Givens: disk, chance, threads and network, given by the process
+building.py     ServiceBuilder: builds the services of a broker
+environment.py  Environment: disk, random numbers, threads and network, provided by the process
 """

@@ -1,8 +1,8 @@
-"""ServiceBuilder: the parts of a broker, made one after the other, each with what it needs.
+"""ServiceBuilder: builds the services of a broker, each from the ones built before.
 
-requests        replies, refusals, long requests, work beside the loop
+requests        replies, refusals, long requests, work on worker threads
 storage         logs, hosted partitions, cleaning, moves, housekeeping
-cluster         replication and requests to other brokers; a broker that is alone has none of it
+cluster         replication and requests to other brokers; None if the cluster is this one node
 coordination    groups, transactions, share groups
 security        authorizer and permissions
 """
@@ -37,14 +37,14 @@ from tailrace.broker.security.authorizer import AllowAll
 from tailrace.broker.security.fetch_rights import FetchRights
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.services import Services
-from tailrace.broker.shares.share_states import ShareStates
+from tailrace.broker.shares.share_coordinator import ShareCoordinator
 from tailrace.broker.shares.shares import Shares
-from tailrace.broker.startup.givens import Givens
+from tailrace.broker.startup.environment import Environment
 from tailrace.broker.storage.cleaning import LogCleaning
 from tailrace.broker.storage.cordoned_directories import CordonedDirectories
 from tailrace.broker.storage.directory_moves import DirectoryMoves
 from tailrace.broker.storage.disk_failures import DiskFailures
-from tailrace.broker.storage.housekeeping import Housekeeping
+from tailrace.broker.storage.housekeeping import Housekeeping, Intervals
 from tailrace.broker.storage.image_publisher import ImagePublisher
 from tailrace.broker.storage.load_proposals import LoadProposals
 from tailrace.broker.storage.storage_startup import Storage, load_logs
@@ -70,7 +70,7 @@ _log = logging.getLogger("tailrace.broker.broker")
 
 
 class RequestParts(NamedTuple):
-    """The parts that requests and replies pass through."""
+    """The services that requests and replies pass through."""
 
     internal_errors: InternalErrors
     purgatory: Purgatory
@@ -84,7 +84,7 @@ class RequestParts(NamedTuple):
 
 
 class StorageParts(NamedTuple):
-    """The logs of this broker, opened, and the partitions that it hosts."""
+    """The opened logs of this broker and the partitions that it hosts."""
 
     logs: LogDirectories
     partitions: HostedPartitions
@@ -99,12 +99,12 @@ class CoordinationParts(NamedTuple):
     groups: Groups
     transactions: Transactions
     transaction_verification: TransactionVerification
-    share_states: ShareStates
+    share_coordinator: ShareCoordinator
     shares: Shares
 
 
 class UpkeepParts(NamedTuple):
-    """The parts that look after the logs in the background."""
+    """The services that maintain the logs in the background."""
 
     cleaning: LogCleaning | None
     moves: DirectoryMoves
@@ -112,11 +112,11 @@ class UpkeepParts(NamedTuple):
 
 
 class ServiceBuilder:
-    """Builds the services of a broker whose metadata is known and whose directories are locked."""
+    """Builder of the services. The metadata is loaded and the directories are locked before."""
 
     def __init__(
         self,
-        givens: Givens,
+        environment: Environment,
         config: BrokerConfig,
         events: Events,
         storage: Storage,
@@ -124,7 +124,7 @@ class ServiceBuilder:
         outbox: Outbox,
         now_ms: int,
     ) -> None:
-        self._givens = givens
+        self._environment = environment
         self._config = config
         self._events = events
         self._storage = storage
@@ -160,13 +160,13 @@ class ServiceBuilder:
             events,
         )
         upkeep = self._upkeep(requests, stored)
-        configured = self._givens.authorizer or authorizer_of(config.static)
+        configured = self._environment.authorizer or authorizer_of(config.static)
         authorizer = configured or AllowAll()
         telemetry, apis = None, API_TABLE
-        if self._givens.has_telemetry:
+        if self._environment.has_telemetry:
             from tailrace.broker.metrics.client_telemetry import ClientTelemetry
 
-            telemetry = ClientTelemetry(config.integer("telemetry.max.bytes"), self._givens.new_id)
+            telemetry = ClientTelemetry(config.integer("telemetry.max.bytes"), self._environment.new_id)
             apis = {**API_TABLE, **TELEMETRY_TABLE}
         services = Services(
             config=config,
@@ -177,7 +177,7 @@ class ServiceBuilder:
             **stored._asdict(),
             **upkeep._asdict(),
             **coordination._asdict(),
-            log_flushes=self._givens.log_flushes,
+            log_flushes=self._environment.log_flushes,
             controller=controller,
             local_controller=controller if isinstance(controller, LocalController) else None,
             forwarding=None if cluster is None else cluster.forwarding,
@@ -198,8 +198,8 @@ class ServiceBuilder:
         internal_errors = InternalErrors(_log)
         purgatory = Purgatory(self._events.operation_failed)
         current_round = Round(purgatory)
-        throttling = Throttling(self._config, self._givens.work_ns)
-        chores = RequestChores(self._givens.submit)
+        throttling = Throttling(self._config, self._environment.work_ns)
+        chores = RequestChores(self._environment.submit)
         replies = Replies(throttling, purgatory, current_round, chores, internal_errors)
         refusals = Refusals(replies, internal_errors)
         return RequestParts(
@@ -210,8 +210,8 @@ class ServiceBuilder:
             chores,
             replies,
             refusals,
-            LongRequests(replies, refusals, chores, self._givens.is_turn_over),
-            RequestWork(replies, refusals, self._givens.submit),
+            LongRequests(replies, refusals, chores, self._environment.is_turn_over),
+            RequestWork(replies, refusals, self._environment.submit),
         )
 
     def _stored(self, requests: RequestParts) -> StorageParts:
@@ -232,9 +232,9 @@ class ServiceBuilder:
         cordoned = CordonedDirectories(config, logs, controller)
         cordoned.apply(controller.image)
         reports = load_logs(logs, config, controller.image, failures, self._now_ms)
-        if self._givens.has_workers:
+        if self._environment.has_workers:
             for directory in logs.online:
-                directory.flush_by(self._givens.submit, partial(events.directory_failed, directory))
+                directory.flush_by(self._environment.submit, partial(events.directory_failed, directory))
         return StorageParts(logs, partitions, failures, cordoned, reports)
 
     def _cluster(self, requests: RequestParts, stored: StorageParts) -> ClusterParts | None:
@@ -257,8 +257,8 @@ class ServiceBuilder:
         purgatory, appended = requests.purgatory, requests.current_round.appended
         topics = CoordinatorTopics(config, controller, None if cluster is None else cluster.forwarding)
         peers = None if cluster is None else cluster.transaction_peers
-        coordinators = Coordinators(self._givens.is_turn_over)
-        groups = Groups(config, self._image, partitions, purgatory, coordinators, appended, self._givens.new_id)
+        coordinators = Coordinators(self._environment.is_turn_over)
+        groups = Groups(config, self._image, partitions, purgatory, coordinators, appended, self._environment.new_id)
         transactions = Transactions(
             config,
             controller,
@@ -269,7 +269,7 @@ class ServiceBuilder:
             peers,
             self._now_ms,
         )
-        share_states = ShareStates(
+        share_coordinator = ShareCoordinator(
             config,
             self._image,
             partitions,
@@ -286,16 +286,16 @@ class ServiceBuilder:
             groups,
             transactions,
             TransactionVerification(config, controller, partitions, transactions, peers),
-            share_states,
+            share_coordinator,
             Shares(
                 config,
                 self._image,
                 partitions,
                 purgatory,
-                share_states,
+                share_coordinator,
                 self._outbox,
                 share_peers,
-                self._givens.submit,
+                self._environment.submit,
             ),
         )
 
@@ -309,7 +309,7 @@ class ServiceBuilder:
         )
         sessions = FetchSessions(
             requests.purgatory,
-            lambda: 1 + self._givens.next_int(2**31 - 1),
+            lambda: 1 + self._environment.next_int(2**31 - 1),
             slots=config.integer("max.incremental.fetch.session.cache.slots"),
         )
         return Fetches(
@@ -322,15 +322,15 @@ class ServiceBuilder:
         )
 
     def _upkeep(self, requests: RequestParts, stored: StorageParts) -> UpkeepParts:
-        config, givens, logs = self._config, self._givens, stored.logs
+        config, environment, logs = self._config, self._environment, stored.logs
         cleaning = self._cleaning(logs) if config.flag("log.cleaner.enable") else None
         moves = DirectoryMoves(
-            givens.files,
+            environment.files,
             logs,
             stored.partitions,
             requests.purgatory,
             self._controller,
-            givens.submit,
+            environment.submit,
             self._replication_quota(
                 "alter.log.dirs.replication.quota.window", "replica.alter.log.dirs.io.max.bytes.per.second"
             ),
@@ -340,26 +340,29 @@ class ServiceBuilder:
             logs,
             requests.purgatory,
             stored.failures,
-            retention_interval_ms=config.integer("log.retention.check.interval.ms"),
-            flush_interval_ms=config.integer("log.flush.scheduler.interval.ms"),
-            checkpoint_interval_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
-            high_watermark_interval_ms=config.integer("replica.high.watermark.checkpoint.interval.ms"),
-            take_loads=LoadProposals(givens.files, stored.partitions, requests.purgatory).take,
+            Intervals(
+                retention_ms=config.integer("log.retention.check.interval.ms"),
+                flush_ms=config.integer("log.flush.scheduler.interval.ms"),
+                checkpoint_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
+                high_watermark_ms=config.integer("replica.high.watermark.checkpoint.interval.ms"),
+            ),
+            take_loads=LoadProposals(environment.files, stored.partitions, requests.purgatory).take,
             now_ms=self._now_ms,
+            is_turn_over=environment.is_turn_over,
         )
         return UpkeepParts(cleaning, moves, housekeeping)
 
     def _cleaning(self, logs: LogDirectories) -> LogCleaning:
         config = self._config
         return LogCleaning(
-            self._givens.files,
+            self._environment.files,
             logs,
-            self._givens.submit,
+            self._environment.submit,
             CleanerSettings(
                 dedupe_buffer_bytes=config.integer("log.cleaner.dedupe.buffer.size"),
                 load_factor=config.number("log.cleaner.io.buffer.load.factor"),
                 io_buffer_bytes=config.integer("log.cleaner.io.buffer.size"),
-                salt=self._givens.new_id(),
+                salt=self._environment.new_id(),
             ),
             backoff_ms=config.integer("log.cleaner.backoff.ms"),
             now_ms=self._now_ms,

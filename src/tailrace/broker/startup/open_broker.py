@@ -1,10 +1,10 @@
 """open_broker: a broker on its log directories, new or existing.
 
-1  directories are formatted if they are new, and locked
-2  the metadata log is read, and this node takes the lead under a new epoch, or follows the quorum that has it
-3  partition logs are opened, and recovered where the last stop was unclean
-4  the parts of the broker are built, each with what it needs, and the listeners of events are registered
-5  the broker registers itself; partitions are hosted as the metadata says
+1. lock the directories, and format new ones
+2. read the metadata log; become the controller in a new epoch, or follow the controller quorum
+3. open the partition logs, and recover them after an unclean stop
+4. build the services and register the listeners of events
+5. host the partitions that the metadata assigns to this broker, and register the broker
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tailrace.broker.security.standard_authorizer import StandardAuthorizer
 from tailrace.broker.security.token_validators import FetchKeys, token_validators
 from tailrace.broker.services import Services
 from tailrace.broker.startup.building import ServiceBuilder
-from tailrace.broker.startup.givens import Givens
+from tailrace.broker.startup.environment import Environment
 from tailrace.broker.storage.cleaning import Work, run_at_once
 from tailrace.broker.storage.disk_failures import LogDirectoriesFailed
 from tailrace.broker.storage.storage_startup import Storage, prepare_storage
@@ -40,6 +40,7 @@ from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.log.disk.checkpoints import CorruptCheckpoint
 from tailrace.log.disk.files import Files
 from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.open_segments import SEGMENTS_MAX
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.controller.remote_controller import RemoteController
 from tailrace.metadata.image.registrations import Endpoint, InconsistentMetadata
@@ -55,10 +56,10 @@ from tailrace.protocol.message import Message
 from tailrace.records.batch import CorruptBatch
 from tailrace.waiting.outbox import Outbox
 
-# What a person has to look at before the broker can start; each says in a sentence what is wrong.
+# Errors that an operator has to resolve before the broker can start. The message of each explains the cause.
 REFUSALS = (
     InvalidConfig,
-    KafkaError,  # the controller does not let the broker in: its metadata has what we do not know
+    KafkaError,  # the controller refuses the registration: the cluster uses a feature that this broker lacks
     LogDirectoriesFailed,
     DirectoryInUse,
     DuplicateLog,
@@ -95,11 +96,13 @@ def open_broker(
     has_telemetry: bool = False,
     log_flushes: Histogram | None = None,
     authorizer: Authorizer | None = None,
+    open_segments_max: int = SEGMENTS_MAX,
 ) -> Broker:
-    """Open a broker; `givens.py` explains the parameters. Without `submit`, chores run on the spot, at `now_ms`."""
+    """Open a broker. `environment.py` explains the parameters. Without `submit`, chores run at once, at `now_ms`."""
     chores = submit or run_at_once(lambda: now_ms)
-    givens = Givens(
+    environment = Environment(
         files=files,
+        open_segments_max=open_segments_max,
         new_id=new_id,
         next_int=next_int,
         submit=chores,
@@ -117,49 +120,52 @@ def open_broker(
         log_flushes=log_flushes,
         authorizer=authorizer,
     )
-    return _open(givens, config, now_ms)
+    return _open(environment, config, now_ms)
 
 
-def _open(givens: Givens, config: BrokerConfig, now_ms: int) -> Broker:
+def _open(environment: Environment, config: BrokerConfig, now_ms: int) -> Broker:
     is_alone = not config.roles.is_broker_only
-    controller_endpoints = config.controller_endpoints(givens.bound, givens.default_host) if is_alone else None
+    controller_endpoints = (
+        config.controller_endpoints(environment.bound, environment.default_host) if is_alone else None
+    )
     storage = prepare_storage(
-        givens.files,
+        environment.files,
         config,
-        cluster_id=givens.cluster_id,
+        cluster_id=environment.cluster_id,
         controller_endpoints=controller_endpoints,
-        new_id=givens.new_id,
-        first_records=givens.first_records,
+        new_id=environment.new_id,
+        open_segments_max=environment.open_segments_max,
+        first_records=environment.first_records,
         now_ms=now_ms,
     )
     events, outbox = Events(), Outbox()
     controller: LocalController | RemoteController
     if controller_endpoints is not None:
-        controller = _local_controller(givens, config, storage, controller_endpoints, events, now_ms)
+        controller = _local_controller(environment, config, storage, controller_endpoints, events, now_ms)
     else:
-        assert givens.network is not None, "a broker whose controllers are other nodes needs a network"
+        assert environment.network is not None, "a broker whose controllers are other nodes needs a network"
         controller = open_remote_controller(
-            givens.files,
+            environment.files,
             config,
             storage.identity,
             outbox=outbox,
-            endpoints=config.endpoints(givens.bound, givens.default_host),
+            endpoints=config.endpoints(environment.bound, environment.default_host),
             directories=storage.ids,
-            new_id=givens.new_id,
-            network=givens.network,
+            new_id=environment.new_id,
+            network=environment.network,
             listener=events.metadata_changed,
             now_ms=now_ms,
         )
-        now_ms = catch_up(controller, givens.network, now_ms)
-    services, cluster = ServiceBuilder(givens, config, events, storage, controller, outbox, now_ms).build()
+        now_ms = catch_up(controller, environment.network, now_ms)
+    services, cluster = ServiceBuilder(environment, config, events, storage, controller, outbox, now_ms).build()
     _listen(events, services, cluster)
-    _start(givens, services, controller, cluster, storage, now_ms)
+    _start(environment, services, controller, cluster, storage, now_ms)
     dispatcher = Dispatcher(services)
-    return Broker(services, dispatcher, _guard(givens, services, dispatcher, now_ms), _timed_parts(services))
+    return Broker(services, dispatcher, _guard(environment, services, dispatcher, now_ms), _timed_parts(services))
 
 
 def _local_controller(
-    givens: Givens,
+    environment: Environment,
     config: BrokerConfig,
     storage: Storage,
     controller_endpoints: tuple[Endpoint, ...],
@@ -167,7 +173,7 @@ def _local_controller(
     now_ms: int,
 ) -> LocalController:
     metadata_log = MetadataLog(
-        givens.files,
+        environment.files,
         config.metadata_log_dir,
         storage.identity,
         config.metadata_log,
@@ -177,8 +183,8 @@ def _local_controller(
     controller = LocalController(
         metadata_log,
         config.static,
-        new_id=givens.new_id,
-        next_int=givens.next_int,
+        new_id=environment.new_id,
+        next_int=environment.next_int,
         check_broker_config=lambda settings, per_broker: check_broker_change(
             config, controller.image, settings, per_broker
         ),
@@ -192,7 +198,7 @@ def _listen(events: Events, services: Services, cluster: ClusterParts | None) ->
     """Register the listeners of all events."""
     events.metadata_changed.listen(services.publisher.publish)
     events.partition_deleted.listen(services.moves.cancel)
-    events.topics_deleted.listen(services.groups.topics_deleted, services.share_states.topics_deleted)
+    events.topics_deleted.listen(services.groups.topics_deleted, services.share_coordinator.topics_deleted)
     events.settings_changed.listen(services.cordoned.apply)
     events.partition_failed.listen(services.failures.partition_failed)
     events.directory_failed.listen(services.failures.directory_failed)
@@ -207,7 +213,7 @@ def _listen(events: Events, services: Services, cluster: ClusterParts | None) ->
 
 
 def _start(
-    givens: Givens,
+    environment: Environment,
     services: Services,
     controller: LocalController | RemoteController,
     cluster: ClusterParts | None,
@@ -221,7 +227,7 @@ def _start(
         services.telemetry.start(controller.image)
     if isinstance(controller, LocalController):
         controller.start_broker(
-            config.endpoints(givens.bound, givens.default_host),
+            config.endpoints(environment.bound, environment.default_host),
             directories=[storage.ids[directory.path] for directory in online],
             rack=config.rack,
             previous_epoch=min(report.previous_broker_epoch for report in services.load_reports),
@@ -230,8 +236,8 @@ def _start(
     services.moves.resume(now_ms)
     if isinstance(controller, RemoteController):
         assert cluster is not None
-        assert givens.network is not None
-        join_cluster(controller, givens.network, cluster, now_ms)
+        assert environment.network is not None
+        join_cluster(controller, environment.network, cluster, now_ms)
     _log.info(
         "broker opened",
         extra=fields(
@@ -244,16 +250,16 @@ def _start(
     )
 
 
-def _guard(givens: Givens, services: Services, dispatcher: Dispatcher, now_ms: int) -> Guard | None:
+def _guard(environment: Environment, services: Services, dispatcher: Dispatcher, now_ms: int) -> Guard | None:
     sasl = services.config.sasl
     if not sasl:
         return None
-    validators = token_validators(sasl, givens.fetch_keys, givens.submit_fetch, services.purgatory, now_ms)
-    return Guard(services, dispatcher, sasl, givens.new_id, validators)
+    validators = token_validators(sasl, environment.fetch_keys, environment.submit_fetch, services.purgatory, now_ms)
+    return Guard(services, dispatcher, sasl, environment.new_id, validators)
 
 
 def _timed_parts(services: Services) -> TimedParts:
-    """List the parts that do something when their time has come, in the order in which they do it."""
+    """List the services that have deadlines, in the order in which `tick` calls them."""
     parts = TimedParts(services.internal_errors)
     parts.add("the purgatory", services.purgatory.expire, services.purgatory.next_deadline_ms)
     sessions = services.fetches.sessions

@@ -1,16 +1,16 @@
 """The logs of the partitions that this broker hosts.
 
-At a start the directories are locked and loaded (`storage_startup.py`). From then on `image_publisher.py` carries out
+At the start, the directories are locked and loaded (`storage_startup.py`). After that, `image_publisher.py` applies
 every change of the metadata: it creates, configures and deletes logs, and gives partitions their roles.
 
-    storage_startup.py       from settings to opened logs
-    load_progress.py         log lines about opening
-    image_publisher.py       ImagePublisher: carries out changes of the metadata
-    new_replicas.py          NewReplicas: replicas that have no log yet
+    storage_startup.py       locking and loading of the log directories
+    load_progress.py         log lines about the loading
+    image_publisher.py       ImagePublisher: applies changes of the metadata
+    new_replicas.py          NewReplicas: creates the logs of new replicas
     housekeeping.py          Housekeeping: retention, flushes and checkpoints
     cleaning.py              LogCleaning: compaction in the background
-    directory_moves.py       DirectoryMoves: partitions that move to another log directory
+    directory_moves.py       DirectoryMoves: moves of partitions to another log directory
     cordoned_directories.py  CordonedDirectories: directories that get no new partitions
-    disk_failures.py         DiskFailures: a log directory that fails while the broker runs
-    load_proposals.py        LoadProposals: finished segments that a Spark job has left for a log
+    disk_failures.py         DiskFailures: log directories that fail while the broker runs
+    load_proposals.py        LoadProposals: adopts segments that a Spark job has built
 """

@@ -1,9 +1,9 @@
 """LogCleaning: compaction in the background, one log at a time, the dirtiest first.
 
-The long steps, building the map and writing a group of segments, only read sealed segments and write new files: they
-are chores for a worker, or done by somebody else who leaves a proposal. Choosing, swapping and noting how far a log is
-clean happen here. A round that fails leaves the
-log as it is; that log is left alone for a while, so that the others get their turn.
+A round compacts one log. Its long steps build the map of keys and write new segments. They only read sealed segments
+and write new files, so chores do them on worker threads. A Spark job can do them too, and leave its result as a
+proposal. The short steps happen here: choose a log, swap in new segments, write the cleaner checkpoint. A round that
+fails does not change the log. That log is skipped for a while, so that the others get their turn.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WAIT_AFTER_FAILURE_MS = 10 * 60_000
 
 
 class Work(Protocol):
-    """A chore: `run` anywhere, then `apply` or `failed` where the broker is."""
+    """A chore: `run` is called on any thread, then `apply` or `failed` on the broker's thread."""
 
     def run(self) -> Any: ...
     def apply(self, result: Any, now_ms: int) -> None: ...
@@ -45,7 +45,9 @@ class Step:
     run: Callable[[], Any]
     apply: Callable[[Any, int], None]
     failed: Callable[[BaseException, int], None]
-    is_prompt: bool = False  # a client waits for it, so it must not wait for a compaction or a sync
+    is_prompt: bool = (
+        False  # True: a client waits for the result, so the chore must not wait for a compaction or a sync
+    )
 
 
 class LogCleaning:
@@ -67,10 +69,10 @@ class LogCleaning:
         self._failed_until: dict[TopicPartition, int] = {}
         self._is_busy = False
         self._due_ms = now_ms + backoff_ms
-        self.paused: set[TopicPartition] = set()  # that move to another directory
+        self.paused: set[TopicPartition] = set()  # partitions that are being moved to another directory
         self.current: TopicPartition | None = None
-        self.rounds = 0  # that ended well
-        self.proposals = 0  # of others that were swapped in
+        self.rounds = 0  # rounds that succeeded
+        self.proposals = 0  # proposals that were swapped in
         self.failures = 0
         self.bytes_read = 0
         self.bytes_written = 0
@@ -89,7 +91,7 @@ class LogCleaning:
             _Round(self, *found, now_ms)
 
     def _take_proposals(self, now_ms: int) -> None:
-        """Swap in what was compacted elsewhere (`log/compaction/proposal.py`)."""
+        """Swap in the segments that Spark jobs have compacted (`log/compaction/proposal.py`)."""
         for directory in self._logs.online:
             try:
                 for log in list(directory.logs.values()):
@@ -106,12 +108,14 @@ class LogCleaning:
         try:
             clean = take(self._files, log.directory, log.segments, log.config, replace, clean_to=clean_to, end=end)
         except RefusedProposal as error:
-            _log.warning("%s: a proposed compaction is refused: %s", log.partition, error)
+            _log.warning("%s: the proposed compaction is refused: %s", log.partition, error)
             return
         if clean is not None:
             checkpoint.update(log.partition, clean, directory.logs.keys())
             self.proposals += 1
-            _log.info("%s: a proposed compaction is in place, clean up to %d", log.partition, clean)
+            _log.info(
+                "%s: the proposed compaction was swapped in; the log is clean up to offset %d", log.partition, clean
+            )
 
     def _dirtiest(self, now_ms: int) -> tuple[LogDirectory, PartitionLog, DirtyRange] | None:
         best: tuple[LogDirectory, PartitionLog, DirtyRange] | None = None
@@ -138,8 +142,8 @@ class LogCleaning:
     def is_busy(self) -> bool:
         return self._is_busy
 
-    def left_alone(self, now_ms: int) -> int:
-        """How many logs are not cleaned for a while because it has failed."""
+    def skipped_count(self, now_ms: int) -> int:
+        """Return the number of logs that are skipped for a while because a round failed."""
         return sum(until_ms > now_ms for until_ms in self._failed_until.values())
 
     def started(self, log: PartitionLog) -> None:
@@ -150,7 +154,7 @@ class LogCleaning:
         self._submit(step)
 
     def ended(self, directory: LogDirectory, log: PartitionLog, cleaned: Cleaned, now_ms: int) -> None:
-        """A round is done; the next log may be due at once."""
+        """Note that a round has succeeded. The next log may be due at once."""
         if directory.logs.get(log.partition) is log:
             checkpoint = CleanerCheckpoint(self._files, directory.path)
             try:
@@ -171,7 +175,7 @@ class LogCleaning:
         if isinstance(error, CleaningAborted):
             _log.info("compaction ended early: %s", error)
             return
-        _log.error("%s could not be compacted, and is left alone for a while: %s", log.partition, error)
+        _log.error("%s could not be compacted; the next attempt is in ten minutes: %s", log.partition, error)
         self.failures += 1
         self._failed_until[log.partition] = now_ms + _WAIT_AFTER_FAILURE_MS
 
@@ -180,7 +184,7 @@ class LogCleaning:
 
 
 class _Round:
-    """One log, step by step."""
+    """The compaction of one log, step by step."""
 
     def __init__(
         self, owner: LogCleaning, directory: LogDirectory, log: PartitionLog, dirty: DirtyRange, now_ms: int
@@ -222,7 +226,7 @@ class _Round:
 
 
 def run_at_once(now_ms: Callable[[], int]) -> Callable[[Work], None]:
-    """Where there are no workers: a chore is done on the spot."""
+    """Return a `submit` that runs chores at once, for a broker without worker threads."""
 
     def submit(work: Work) -> None:
         try:

@@ -1,8 +1,9 @@
-"""CordonedDirectories: log directories that keep what they have and get no new partitions (KIP-1066).
+"""CordonedDirectories: log directories that keep their partitions but get no new ones (KIP-1066).
 
-`cordoned.log.dirs` names some of `log.dirs`, or all with `*`, in the properties file or while the broker runs. New
-partitions go to the others, and none is moved there. The controllers are told, so that a broker whose directories are
-all cordoned gets no new replicas; should one come all the same, it goes to the first.
+`cordoned.log.dirs` names some of `log.dirs`, or all of them with `*`. It can be set in the properties file or while the
+broker runs. New partitions are created in the other directories, and no partition is moved to a cordoned directory. The
+broker reports its cordoned directories to the controller. If all are cordoned, the controller places no new replicas on
+the broker. A replica that arrives anyway is created in the first directory.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _ALL: Final = "*"
 
 
 def check_cordoned(names: Sequence[str], log_dirs: Sequence[str]) -> None:
-    """Refuse what names a directory that the broker does not have."""
+    """Raise InvalidConfig for a directory that is not in log.dirs."""
     if _ALL in names and len(names) > 1:
-        raise InvalidConfig(f"{CORDONED}: where it is {_ALL}, it must not have other values")
+        raise InvalidConfig(f"{CORDONED}: {_ALL} cannot be combined with other values")
     unknown = [name for name in names if name not in log_dirs and name != _ALL]
     if unknown:
-        raise InvalidConfig(f"{CORDONED}: not among log.dirs: {', '.join(unknown)}")
+        raise InvalidConfig(f"{CORDONED}: {', '.join(unknown)} must be in log.dirs")
 
 
 class CordonedDirectories:
@@ -37,7 +38,7 @@ class CordonedDirectories:
         self._controller = controller
 
     def apply(self, image: MetadataImage) -> None:
-        """As the settings are now."""
+        """Apply the current setting."""
         named = self._config.current(CORDONED, image)
         assert isinstance(named, tuple)
         paths = frozenset(self._config.log_dirs if _ALL in named else named)

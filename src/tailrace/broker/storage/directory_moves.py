@@ -1,10 +1,13 @@
-"""DirectoryMoves: partitions on their way between log directories (AlterReplicaLogDirs), one at a time.
+"""DirectoryMoves: moves of partitions between log directories (AlterReplicaLogDirs), one at a time.
 
-    ordered ──► copying, a megabyte a step, on a worker ──► synced ──► the rest is copied here, the controller is told
-                ──► the metadata says so: the copy takes the log's place; the old folder goes after file.delete.delay.ms
+    1  a chore copies the log, one megabyte per step
+    2  a chore syncs the copy
+    3  the last records are copied on the broker's thread, and the controller is asked to assign the new directory
+    4  when the metadata has the new directory, the copy replaces the log
+    5  the old folder is deleted after file.delete.delay.ms
 
-`replica.alter.log.dirs.io.max.bytes.per.second` bounds the copying. A move that a stop or a crash interrupts goes on
-with the next start. One that fails because of what is in the log is left alone for a while.
+`replica.alter.log.dirs.io.max.bytes.per.second` limits the copying. A move that a stop or a crash interrupts is resumed
+at the next start. A move that fails because of the log's content is retried after a while.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ _log = logging.getLogger(__name__)
 _WAIT_FOR_QUOTA_MS = 100
 _WAIT_FOR_CLEANER_MS = 1_000
 _WAIT_FOR_CONTROLLER_MS = 50
-_TELL_AGAIN_MS = 30_000
+_REPORT_AGAIN_MS = 30_000
 _WAIT_AFTER_FAILURE_MS = 10 * 60_000
 
 
@@ -61,7 +64,7 @@ class DirectoryMoves:
         self.quota = quota
         self._cleaning = cleaning
         self._moves: list[DirectoryMove] = []
-        self._running: DirectoryMove | None = None  # a step of it is at work
+        self._running: DirectoryMove | None = None  # the move whose step a chore is running
         self.completed = 0
         self.bytes_copied = 0
 
@@ -71,7 +74,7 @@ class DirectoryMoves:
     # Orders
 
     def order(self, key: TopicPartition, path: str, now_ms: int) -> ErrorCode:
-        """Move a partition to a directory; what is wrong with that."""
+        """Move a partition to a directory. Return the error to respond with."""
         if file_names.is_too_long_to_mark(key):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         target = next((one for one in self._logs.directories if one.path == path), None)
@@ -93,7 +96,7 @@ class DirectoryMoves:
         if key in target.logs or partition.move is not None:
             return ErrorCode.NONE
         if self._logs.unusable or len(self._logs.online) < len(self._logs.directories):
-            return ErrorCode.KAFKA_STORAGE_ERROR  # another copy of it may be where nobody can look
+            return ErrorCode.KAFKA_STORAGE_ERROR  # an offline directory may contain another copy of the partition
         try:
             target.create_future(partition.log, now_ms)
         except OSError as error:
@@ -110,12 +113,12 @@ class DirectoryMoves:
         if self._cleaning is not None:
             self._cleaning.paused.add(partition.key)
         _log.info(
-            "partition moves",
+            "partition is being moved",
             extra=fields(partition=partition.key, source=source.path, target=target.path, bytes=partition.log.size),
         )
 
     def cancel(self, key: TopicPartition, now_ms: int) -> None:
-        """The partition is deleted, or to go elsewhere: its copy goes."""
+        """Cancel the move of a partition that is deleted or gets another target. Its copy is deleted."""
         partition = self._partitions.get(key)
         if partition is None or partition.move is None:
             return
@@ -127,14 +130,14 @@ class DirectoryMoves:
             self._drop(move, now_ms)
 
     def resume(self, now_ms: int) -> None:
-        """After a start: what was on its way goes on."""
+        """Resume the moves that the last stop interrupted."""
         for directory in self._logs.online:
             for key, copy in list(directory.futures.items()):
                 partition = self._partitions.get(key)
                 if partition is None and key in self._partitions.offline:
-                    continue  # its log is out of reach, and may be back another time
+                    continue  # the directory of its log is offline, but may be back after another start
                 if partition is None or key in directory.logs or copy.topic_id not in (None, partition.log.topic_id):
-                    _log.warning("%s is a copy of nothing that is known: it is deleted", copy.directory)
+                    _log.warning("%s is deleted: it is a copy of a partition that this broker lacks", copy.directory)
                     directory.delete_future(copy, now_ms)
                     continue
                 self._begin(partition, directory, now_ms)
@@ -142,7 +145,9 @@ class DirectoryMoves:
     # Steps
 
     def next_deadline_ms(self) -> int | None:
-        if not self._moves or self._running is not None:  # as a rule: this is asked before each wait
+        if (
+            not self._moves or self._running is not None
+        ):  # the usual case first, since the loop calls this before each wait
             return None
         return min(move.due_ms for move in self._moves)
 
@@ -157,9 +162,9 @@ class DirectoryMoves:
         if self.quota.is_exceeded(now_ms):
             move.resume_at(now_ms + _WAIT_FOR_QUOTA_MS)
         else:
-            self._go_on(move, now_ms)
+            self._continue(move, now_ms)
 
-    def _go_on(self, move: DirectoryMove, now_ms: int) -> None:
+    def _continue(self, move: DirectoryMove, now_ms: int) -> None:
         try:
             step = move.next_step(now_ms)
             if step is not None:
@@ -169,8 +174,8 @@ class DirectoryMoves:
             elif move.catch_up(now_ms) and self._is_confirmed(move, now_ms):
                 self._finish(move, now_ms)
         except MetadataLogFailed as error:
-            _log.error("%s stays where it is: %s", move.partition.key, error)
-            move.resume_at(now_ms + SHORTAGE_RETRY_MS)  # unless the broker ends
+            _log.error("the move of %s is delayed: %s", move.partition.key, error)
+            move.resume_at(now_ms + SHORTAGE_RETRY_MS)  # unless the failure stops the broker
         except SourceFailed as error:
             move.resume_at(now_ms + SHORTAGE_RETRY_MS)
             self._logs.on_failure(move.source, error.error)
@@ -179,13 +184,14 @@ class DirectoryMoves:
             self._logs.on_failure(move.target, error)
 
     def _is_confirmed(self, move: DirectoryMove, now_ms: int) -> bool:
-        """Whether the metadata says that the replica is where the copy is; the controller is told, if it has to be.
+        """Return True if the metadata has the target as the replica's directory. Ask the controller for it if needed.
 
-        Until then the log stays: whoever asks the metadata where the replica is, after a crash or when a directory
-        fails, has to find it there."""
+        Until then the old log is kept: after a crash or a disk failure, the metadata must name the directory that has
+        the replica.
+        """
         if not self._controller.image.record_versions.has_directories or self._is_at(move, move.target):
             return True
-        if now_ms >= move.reported_ms + _TELL_AGAIN_MS:
+        if now_ms >= move.reported_ms + _REPORT_AGAIN_MS:
             move.note_reported(now_ms)
             self._assign(move, move.target, now_ms)
             if self._is_at(move, move.target):
@@ -211,7 +217,7 @@ class DirectoryMoves:
             if move.is_valid:
                 step.undo_if_replaced(now_ms)
                 move.note_ended()
-                self._purgatory.check(move.partition.key, now_ms)  # DeleteRecords may wait for the copy to follow
+                self._purgatory.check(move.partition.key, now_ms)  # a DeleteRecords request may wait for the copy
 
         def failed(error: BaseException, now_ms: int) -> None:
             self._ended(move, now_ms)
@@ -235,12 +241,12 @@ class DirectoryMoves:
     # Ends
 
     def _drop(self, move: DirectoryMove, now_ms: int) -> None:
-        """Nobody writes to the copy any more, and nobody will."""
+        """End a move without success. No chore writes to the copy at this point."""
         self._forget(move)
         self._take_back(move, now_ms)
         try:
             if move.target.failure is not None or not move.is_cancelled:
-                move.copy.abandon()  # it stays where it is, for the next start
+                move.copy.abandon()  # the files stay, and the next start resumes the move
                 move.target.futures.pop(move.partition.key, None)
             else:
                 move.target.delete_future(move.copy, now_ms)
@@ -248,10 +254,10 @@ class DirectoryMoves:
             self._logs.on_failure(move.target, error)
 
     def _take_back(self, move: DirectoryMove, now_ms: int) -> None:
-        """The controller may have been told already that the replica is there, where it never came to."""
+        """Assign the source directory again if the controller may already have assigned the target."""
         key, source = move.partition.key, move.source
-        has_been_told = move.reported_ms >= 0 or self._is_at(move, move.target)
-        if has_been_told and source.logs.get(key) is move.partition.log and self._partitions.get(key) is move.partition:
+        was_reported = move.reported_ms >= 0 or self._is_at(move, move.target)
+        if was_reported and source.logs.get(key) is move.partition.log and self._partitions.get(key) is move.partition:
             self._assign(move, source, now_ms)
 
     def _forget(self, move: DirectoryMove) -> None:
@@ -266,7 +272,7 @@ class DirectoryMoves:
         try:
             move.promote(now_ms)
         except OSError as error:
-            if key in move.target.logs:  # it is there; only the old folder could not be set apart
+            if key in move.target.logs:  # the copy is in place; only the old folder could not be renamed
                 self._logs.on_failure(move.source, error)
             else:
                 self._assign(move, move.source, now_ms)

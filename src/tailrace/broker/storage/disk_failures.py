@@ -1,13 +1,17 @@
-"""DiskFailures: a log directory that fails while the broker runs.
+"""DiskFailures: log directories that fail while the broker runs.
 
-As in Kafka, one failed read, write or sync takes the whole directory offline: its partitions answer
-KAFKA_STORAGE_ERROR, the controller gives them no leader, nothing is written to it any more, and the others go on. What
-was acknowledged is in its files, and served again after the disk is repaired and the broker started anew. Without the
-directory of the metadata log a broker cannot go on, in Kafka no more than here: whoever asked for the change that could
-not be written is answered KAFKA_STORAGE_ERROR, or finds the connection closed, and `tick` raises LogDirectoriesFailed.
+As in Kafka, one failed read, write or sync takes the whole directory offline:
 
-A lack of descriptors or memory is no failure of a disk. It costs the operation that met it, which is answered
-KAFKA_STORAGE_ERROR and retried by the client, and one log line every ten seconds.
+1. Requests for its partitions get KAFKA_STORAGE_ERROR.
+2. The controller elects leaders on other brokers.
+3. Nothing is written to the directory, and the other directories are not affected.
+4. Acknowledged records stay in its files. They are served again after the disk is repaired and the broker restarted.
+
+If the directory of the metadata log fails, the broker stops, as in Kafka. The request whose change could not be written
+gets KAFKA_STORAGE_ERROR, or its connection is closed, and `tick` raises LogDirectoriesFailed.
+
+A lack of file descriptors or memory is not a disk failure. Only the current operation fails: its client gets
+KAFKA_STORAGE_ERROR and retries. At most one line per ten seconds is logged.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class LogDirectoriesFailed(FatalError):
-    """The directory with the metadata log cannot be used, so nothing can."""
+    """The directory of the metadata log has failed, so the broker cannot run."""
 
 
 class DiskFailures:
@@ -45,32 +49,32 @@ class DiskFailures:
         ids: Mapping[str, bytes],
         metadata_path: str,
     ) -> None:
-        """`ids`: each directory's id, by its path."""
+        """`ids` are the ids of the directories by path."""
         self._logs = logs
         self._partitions = partitions
         self._purgatory = purgatory
         self._controller = controller
         self._ids = ids
         self._metadata_path = metadata_path
-        self._lost: list[tuple[TopicPartition, bytes]] = []  # with the id of its directory
+        self._lost: list[tuple[TopicPartition, bytes]] = []  # partitions with the ids of their failed directories
         self._is_due = False
-        self._shortage: OSError | None = None  # the last one since the last tick
+        self._shortage: OSError | None = None  # the latest shortage since the last tick
         self._limited_log = LimitedLog(_log)
 
     @property
     def is_due(self) -> bool:
-        """Whether somebody has to be told of a failure."""
+        """True if a failure has not been reported to the controller and to waiting requests yet."""
         return self._is_due or self._controller.log.failure is not None
 
     def partition_failed(self, partition: Partition, error: OSError) -> None:
-        """From a request that met it."""
+        """Take the directory of a partition offline, because an operation on its log failed."""
         log = partition.log
         for directory in self._logs.online:
             if directory.logs.get(log.partition) is log:
                 self.directory_failed(directory, error)
 
     def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
-        """Take it out of use at once; who waits for its partitions is told with the next tick."""
+        """Take a directory offline at once. The controller and waiting requests are notified at the next tick."""
         if is_shortage(error):
             self._shortage = error
             return
@@ -91,14 +95,14 @@ class DiskFailures:
         self._check_metadata()
         lost, self._lost = self._lost, []
         topics = self._controller.image.topics
-        # Of several directories the controller does not know yet which one a partition is in.
+        # The controller may not know yet which of several directories a partition is in.
         places = [(place, topics[key.topic].id, key.partition) for key, place in lost if key.topic in topics]
         try:
             self._controller.assign_directories(places, now_ms)
             self._controller.directories_online([self._ids[path] for path in online], now_ms)
         except MetadataLogFailed:
             self._check_metadata()
-            self._lost, self._is_due = lost + self._lost, True  # short of descriptors: with the next tick
+            self._lost, self._is_due = lost + self._lost, True  # a shortage: try again at the next tick
         for key, _ in lost:
             self._purgatory.check(key, now_ms)
 

@@ -1,34 +1,59 @@
-"""Housekeeping: what has to be done now and then, whether or not a client asks.
+"""Housekeeping: periodic work on the logs.
 
-log.retention.check.interval.ms               retention, and the expiry of producers
-log.flush.scheduler.interval.ms               flush.ms
-log.flush.offset.checkpoint.interval.ms       recovery points, log starts
-replica.high.watermark.checkpoint.interval.ms high watermarks
-every two seconds                             segments that a load has built beside us
-at every tick                                 what logs put off: files to remove, segments to flush
+    log.retention.check.interval.ms               retention, and the expiry of producers
+    log.flush.scheduler.interval.ms               flush.ms
+    log.flush.offset.checkpoint.interval.ms       recovery points, log starts
+    replica.high.watermark.checkpoint.interval.ms high watermarks
+    every two seconds                             segments that a load job has built
+    at every tick                                 deferred work of the logs: files to delete, segments to flush
 
-A directory whose disk fails on the way is taken out of use; the others get their turn.
+The periodic work pauses when the turn is over, and continues at the next tick, because a directory may have many logs
+and a log many segments. A directory whose disk fails meanwhile is taken offline. The work on the other directories
+continues.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tailrace.broker.storage.disk_failures import DiskFailures
 from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.model.ids import Offset, TopicPartition
+from tailrace.model.steps import ITEMS_A_STEP, Steps
 from tailrace.waiting.purgatory import Purgatory
 
 LOADS_INTERVAL_MS = 2_000
+SEGMENTS_A_STEP = 4  # the removal of a segment costs a sync of its folder
 
 
 @dataclass(slots=True)
-class _Chore:
+class _PeriodicTask:
+    """Work that is done in each directory once per interval."""
+
     interval_ms: int
-    run: Callable[[LogDirectory, int], None]
+    run: Callable[[LogDirectory, int], Steps[None]]
     due_ms: int = 0
+
+
+class _Running(NamedTuple):
+    """Periodic work that has not ended."""
+
+    task: _PeriodicTask
+    directory: LogDirectory
+    steps: Steps[None]
+
+
+class Intervals(NamedTuple):
+    """The intervals of the housekeeping's tasks."""
+
+    retention_ms: int
+    flush_ms: int
+    checkpoint_ms: int
+    high_watermark_ms: int
 
 
 class Housekeeping:
@@ -37,62 +62,111 @@ class Housekeeping:
         logs: LogDirectories,
         purgatory: Purgatory,
         failures: DiskFailures,
+        intervals: Intervals,
         *,
-        retention_interval_ms: int,
-        flush_interval_ms: int,
-        checkpoint_interval_ms: int,
-        high_watermark_interval_ms: int,
         take_loads: Callable[[LogDirectory, int], None] | None = None,
         now_ms: int,
+        is_turn_over: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`is_turn_over()` returns True if the loop should do other work now."""
         self._logs = logs
         self._purgatory = purgatory
         self._failures = failures
-        self._noted: dict[str, dict[TopicPartition, Offset]] = {}  # high watermarks, by directory
-        self._chores = [
-            _Chore(retention_interval_ms, self._apply_retention, now_ms + retention_interval_ms),
-            _Chore(flush_interval_ms, self._flush_due, now_ms + flush_interval_ms),
-            _Chore(checkpoint_interval_ms, self._checkpoint, now_ms + checkpoint_interval_ms),
-            _Chore(high_watermark_interval_ms, self._note_high_watermarks, now_ms + high_watermark_interval_ms),
+        self._noted: dict[str, dict[TopicPartition, Offset]] = {}  # by directory: high watermarks as last written
+        self._tasks = [
+            _PeriodicTask(interval_ms, work, now_ms + interval_ms)
+            for interval_ms, work in (
+                (intervals.retention_ms, self._apply_retention),
+                (intervals.flush_ms, self._flush_due),
+                (intervals.checkpoint_ms, self._checkpoint),
+                (intervals.high_watermark_ms, self._note_high_watermarks),
+            )
         ]
         if take_loads is not None:
-            self._chores.append(_Chore(LOADS_INTERVAL_MS, take_loads, now_ms + LOADS_INTERVAL_MS))
-        self._due_ms = min(chore.due_ms for chore in self._chores)
+            self._tasks.append(_PeriodicTask(LOADS_INTERVAL_MS, _at_once(take_loads), now_ms + LOADS_INTERVAL_MS))
+        self._is_turn_over = is_turn_over
+        self._running: deque[_Running] = deque()
+        self._due_ms = min(task.due_ms for task in self._tasks)
 
     def tick(self, now_ms: int) -> None:
-        self._in_each(LogDirectory.run_due, now_ms)
-        for chore in self._chores:
-            if chore.due_ms <= now_ms:
-                chore.due_ms = now_ms + chore.interval_ms
-                self._in_each(chore.run, now_ms)
-        self._due_ms = min(chore.due_ms for chore in self._chores)
+        for directory in self._logs.online:
+            try:
+                directory.run_due(now_ms)
+            except OSError as error:
+                self._failures.directory_failed(directory, error)
+        for task in self._tasks:
+            if task.due_ms <= now_ms:
+                task.due_ms = now_ms + task.interval_ms
+                self._begin(task, now_ms)
+        self._due_ms = min(task.due_ms for task in self._tasks)
+        self._resume(now_ms)
         self._failures.tick(now_ms)
 
     def next_deadline_ms(self) -> int:
-        return 0 if self._failures.is_due else self._due_ms
+        return 0 if self._running or self._failures.is_due else self._due_ms
 
-    def _in_each(self, work: Callable[[LogDirectory, int], object], now_ms: int) -> None:
+    def _begin(self, task: _PeriodicTask, now_ms: int) -> None:
+        if any(running.task is task for running in self._running):
+            return  # it takes longer than its interval
         for directory in self._logs.online:
+            self._running.append(_Running(task, directory, task.run(directory, now_ms)))
+
+    def _resume(self, now_ms: int) -> None:
+        """Continue the work in turns: one step at least, and more until the turn is over."""
+        while self._running:
+            running = self._running.popleft()
             try:
-                work(directory, now_ms)
+                if running.directory.failure is None:
+                    next(running.steps)
+                    self._running.append(running)
+            except StopIteration:
+                pass
             except OSError as error:
-                self._failures.directory_failed(directory, error)
+                self._failures.directory_failed(running.directory, error)
+            if self._is_turn_over():
+                return
 
-    def _apply_retention(self, directory: LogDirectory, now_ms: int) -> None:
-        for key, log in list(directory.logs.items()):
+    def _apply_retention(self, directory: LogDirectory, now_ms: int) -> Steps[None]:
+        for key in list(directory.logs):
+            log = directory.logs.get(key)
+            if log is None:
+                continue  # it was deleted during a pause
             log.producers.remove_expired(now_ms)
-            if any(log.delete_old_segments(now_ms).values()):
+            while any(log.delete_old_segments(now_ms, SEGMENTS_A_STEP).values()):
                 self._purgatory.check(key, now_ms)
+                yield
+                if directory.logs.get(key) is not log:
+                    break
+            yield
 
-    def _flush_due(self, directory: LogDirectory, now_ms: int) -> None:
-        for log in directory.logs.values():
-            log.flush_if_due(now_ms)
+    def _flush_due(self, directory: LogDirectory, now_ms: int) -> Steps[None]:
+        for number, log in enumerate(list(directory.logs.values())):
+            if directory.logs.get(log.partition) is log:
+                log.flush_if_due(now_ms)
+            if number % ITEMS_A_STEP == ITEMS_A_STEP - 1:
+                yield
 
-    def _checkpoint(self, directory: LogDirectory, now_ms: int) -> None:
+    def _checkpoint(self, directory: LogDirectory, now_ms: int) -> Steps[None]:
         directory.checkpoint_soon(now_ms)
+        yield
 
-    def _note_high_watermarks(self, directory: LogDirectory, now_ms: int) -> None:
-        offsets = {key: log.high_watermark for key, log in directory.logs.items()}
+    def _note_high_watermarks(self, directory: LogDirectory, now_ms: int) -> Steps[None]:
+        offsets = {}
+        for number, log in enumerate(list(directory.logs.values())):
+            if directory.logs.get(log.partition) is log:
+                offsets[log.partition] = log.high_watermark
+            if number % ITEMS_A_STEP == ITEMS_A_STEP - 1:
+                yield
         if offsets != self._noted.get(directory.path):
             directory.note_high_watermarks(offsets, now_ms)
             self._noted[directory.path] = offsets
+
+
+def _at_once(work: Callable[[LogDirectory, int], None]) -> Callable[[LogDirectory, int], Steps[None]]:
+    """Return short work as steps."""
+
+    def run(directory: LogDirectory, now_ms: int) -> Steps[None]:
+        work(directory, now_ms)
+        yield
+
+    return run

@@ -1,8 +1,8 @@
-"""ImagePublisher: carries out changes of the metadata on the partitions hosted here.
+"""ImagePublisher: applies changes of the metadata to the partitions hosted here.
 
-Partitions are created, led, followed, reconfigured and deleted. A change is carried out before the request that caused
-it is answered, so that a topic can be used when its creation is confirmed: at once, or when the logs of new partitions
-are created (`new_replicas.py`).
+It creates, reconfigures and deletes partitions, and makes them leaders or followers. The response to a request that
+changes the metadata is sent after the change is applied, so a client can use a topic as soon as its creation is
+confirmed. Most changes are applied at once. The logs of new partitions take longer (`new_replicas.py`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tailrace.waiting.purgatory import Purgatory
 
 _log = logging.getLogger(__name__)
 
-HOSTED_AT_ONCE = 200  # of more new partitions, the logs are made a piece at a time
+HOSTED_AT_ONCE = 200  # if a change adds more partitions, their logs are created in groups
 
 
 class ImagePublisher:
@@ -62,11 +62,11 @@ class ImagePublisher:
         self._throttling = throttling
         self._coordinators = coordinators
         self._events = events
-        self._image = EMPTY_IMAGE  # that was published last
+        self._image = EMPTY_IMAGE  # the latest published image
         self._is_starting = True
-        self._new = NewReplicas(logs, self._host_announced, self._made, self._partitions.mark_offline)
-        self.when_hosted = self._new.when_made  # call back when what was published can be used
-        self.is_new = self._new.__contains__  # True if the log of a partition has yet to be made
+        self._new = NewReplicas(logs, self._host_announced, self._log_created, self._partitions.mark_offline, purgatory)
+        self.when_hosted = self._new.when_created  # calls back when the partitions of some topics can be used
+        self.is_new = self._new.__contains__  # True if the log of a partition is not created yet
 
     # The first image
 
@@ -78,10 +78,10 @@ class ImagePublisher:
         for topic, number, state in image.partitions():
             if self._broker_id in state.replicas:
                 self._host(image, TopicPartition(topic.name, number), topic.id, state, now_ms)
-        self._new.make(now_ms, at_once=True)
+        self._new.create(now_ms, at_once=True)
         for directory in self._logs.directories:
             for key in [key for key in directory.logs if self._partitions.get(key) is None]:
-                _log.warning("%s is not in the metadata: set apart as %s", key, directory.mark_stray(key))
+                _log.warning("%s is not in the metadata: its folder is renamed %s", key, directory.mark_stray(key))
         self._is_starting = False
 
     # Changes
@@ -89,18 +89,18 @@ class ImagePublisher:
     def publish(self, change: Change, now_ms: int) -> None:
         delta, image = change
         self._image = image
-        _tell(change)
+        _log_topics(change)
         local = delta.local_changes(self._broker_id)
         self._delete([key for key, _ in local.deleted], now_ms)
         replicas = [*local.leaders, *local.followers]
-        is_much = len(replicas) > HOSTED_AT_ONCE
+        are_many = len(replicas) > HOSTED_AT_ONCE
         for replica in replicas:
             key = replica.partition
-            if is_much and replica.before is None and self._partitions.get(key) is None and key not in self._new:
+            if are_many and replica.before is None and self._partitions.get(key) is None and key not in self._new:
                 self._new.announce(key)
             else:
                 self._host(image, key, replica.topic_id, replica.now, now_ms)
-        self._new.make(now_ms)
+        self._new.create(now_ms)
         self._reconfigure(change)
         if delta.topics.deleted:
             self._events.topics_deleted(list(delta.topics.deleted.values()), now_ms)
@@ -110,7 +110,7 @@ class ImagePublisher:
             self._events.acls_changed(delta.acls)
 
     def _host_announced(self, key: TopicPartition, now_ms: int) -> None:
-        """Host a partition that was announced, as the metadata says by now."""
+        """Host an announced partition according to the current metadata."""
         image = self._image
         topic, state = image.topics.get(key.topic), image.partition(key)
         if topic is not None and state is not None and self._broker_id in state.replicas:
@@ -122,7 +122,7 @@ class ImagePublisher:
         partition = self._partitions.get(key)
         if partition is None:
             if key in self._new:
-                return  # it gets the role that the metadata gives it when there is a log
+                return  # it gets its role, from the metadata of that time, when its log is created
             log = None if key in self._partitions.offline else self._log_of(image, key)
             if log is None:
                 if key not in self._new:
@@ -131,7 +131,7 @@ class ImagePublisher:
             if self._is_starting:
                 known = self._logs.directory_of(log).high_watermarks.get(key)
                 if known is not None:
-                    log.advance_high_watermark(known)  # as far as it was when that was last noted
+                    log.advance_high_watermark(known)  # the last checkpointed value
             partition = Partition(log, self._replicas, topic_id)
             self._partitions.add(partition)
         if state.leader == self._broker_id:
@@ -144,16 +144,16 @@ class ImagePublisher:
         self._purgatory.check(key, now_ms)
 
     def _log_of(self, image: MetadataImage, key: TopicPartition) -> PartitionLog | None:
-        """A partition's log; None if it is on a disk that cannot be used, or is wanted from now on."""
+        """Return a partition's log. Return None if it is offline, or if it has to be created first."""
         known = image.topics[key.topic].topic_id
         log = self._logs.get(key)
         if log is not None and log.topic_id is not None and log.topic_id != known:
-            # A topic of that name was deleted and made anew while this folder was out of sight.
+            # While this folder was offline, its topic was deleted and another topic of the same name was created.
             for directory in self._logs.directories:
                 if key in directory.logs:
-                    _log.warning("%s has another topic id: set apart as %s", key, directory.mark_stray(key))
+                    _log.warning("%s has another topic id: its folder is renamed %s", key, directory.mark_stray(key))
             log = None
-        if log is None and self._may_be_out_of_reach(key):
+        if log is None and self._may_be_offline(key):
             return None
         try:
             if log is None:
@@ -161,7 +161,7 @@ class ImagePublisher:
             if log is None:
                 state = image.topics[key.topic].partitions[key.partition]
                 epoch = state.leader_epoch if state.leader == self._broker_id else NO_LEADER_EPOCH
-                self._new.want(NewLog(key, self._config.topic_config(image, key.topic), known, epoch))
+                self._new.add(NewLog(key, self._config.topic_config(image, key.topic), known, epoch))
                 return None
             log.assign_topic_id(known)
         except KafkaError as error:
@@ -173,8 +173,8 @@ class ImagePublisher:
             return None
         return log
 
-    def _made(self, new: NewLog, now_ms: int) -> None:
-        """Host a partition whose log was created, as the metadata says by now, or delete the log."""
+    def _log_created(self, new: NewLog, now_ms: int) -> None:
+        """Host a partition whose log was created. Delete the log if the metadata has changed meanwhile."""
         key, image = new.partition, self._image
         topic, state = image.topics.get(key.topic), image.partition(key)
         is_here = topic is not None and state is not None and self._broker_id in state.replicas
@@ -187,13 +187,13 @@ class ImagePublisher:
             self._host(image, key, topic.id, state, now_ms)
 
     def _promoted(self, image: MetadataImage, key: TopicPartition) -> PartitionLog | None:
-        """A copy that was on its way to where the metadata says the partition is; the log it was made of is gone."""
+        """Return the copy of an unfinished move, if the metadata already has its directory and the old log is lost."""
         topic = image.topics[key.topic]
         place = topic.partitions[key.partition].directory_of(self._broker_id)
         for directory in self._logs.online:
             copy = directory.futures.get(key)
             if copy is not None and directory.id == place and copy.topic_id == topic.topic_id:
-                _log.warning("%s is taken from %s, the copy that was to replace it", key, copy.directory)
+                _log.warning("%s: the log is replaced by %s, its copy of an unfinished move", key, copy.directory)
                 try:
                     return directory.promote(key)
                 except OSError as error:
@@ -201,8 +201,8 @@ class ImagePublisher:
                     raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory.path} has failed") from error
         return None
 
-    def _may_be_out_of_reach(self, key: TopicPartition) -> bool:
-        """It could not be opened; or it was there before, and not all directories are: it may be in one of those."""
+    def _may_be_offline(self, key: TopicPartition) -> bool:
+        """Return True if the log could not be opened, or may be in a directory that is offline since the start."""
         has_all = len(self._logs.online) == len(self._config.log_dirs)
         return self._logs.is_offline(key) or (self._is_starting and not has_all)
 
@@ -238,7 +238,7 @@ class ImagePublisher:
                 partition.log.update_config(self._config.topic_config(image, partition.key.topic))
 
 
-def _tell(change: Change) -> None:
+def _log_topics(change: Change) -> None:
     delta, image = change
     for topic in delta.topics.deleted.values():
         _log.info("topic deleted", extra=fields(topic=topic.name, topic_id=topic.topic_id))

@@ -10,12 +10,12 @@ from tailrace.log.directories.log_directory import LoadReport, LogDirectory
 from tailrace.model.ids import TopicPartition
 from tailrace.model.log_fields import fields
 
-PROGRESS_LOGS: Final = 500  # after how many logs there is another line
+PROGRESS_LOGS: Final = 500  # a line is written after each so many logs
 _log = logging.getLogger(__name__)
 
 
 def progress_of(directory: LogDirectory) -> Callable[[int, int, TopicPartition], None]:
-    """For `LogDirectory.load`."""
+    """Return the progress callback for `LogDirectory.load`."""
 
     def log_progress(number: int, total: int, partition: TopicPartition) -> None:
         if number and number % PROGRESS_LOGS == 0:

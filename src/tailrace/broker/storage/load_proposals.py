@@ -1,5 +1,7 @@
-"""Taking in what a load has built beside a running broker: `log/directories/load_proposal.py` says how it is
-proposed."""
+"""LoadProposals: adopts segments that a load job has built while the broker runs.
+
+`log/directories/load_proposal.py` describes how the job proposes them.
+"""
 
 from __future__ import annotations
 
@@ -22,36 +24,38 @@ class LoadProposals:
         self._files = files
         self._partitions = partitions
         self._purgatory = purgatory
-        self.taken = 0  # partitions whose segments were taken in
+        self.taken = 0  # partitions whose proposed segments were adopted
 
     def take(self, directory: LogDirectory, now_ms: int) -> None:
-        """Take in what is proposed for the partitions of a directory, each as a whole or not at all."""
+        """Adopt the segments proposed for the partitions of a directory: for each partition, all or none."""
         try:
             wanted = proposed(self._files, directory.path)
         except ValueError as error:
-            _log.warning("%s: a proposed load cannot be read: %s", directory.path, error)
+            _log.warning("%s: the proposals of a load job cannot be read: %s", directory.path, error)
             self._files.replace(join(directory.path, PROPOSALS), join(directory.path, f"{PROPOSALS}.broken"))
             return
         if wanted is None:
             return
         if any((log := directory.logs.get(key)) is not None and not log.epochs.is_written for key in wanted):
-            return  # what is taken in counts as durable at once, so its epoch has to be
+            return  # adopted segments are durable at once, so the leader epoch must be on disk before
         outcomes = {partition: self._taken(directory, partition, epoch, now_ms) for partition, epoch in wanted.items()}
         answer(self._files, directory.path, outcomes)
 
     def _taken(self, directory: LogDirectory, key: TopicPartition, epoch: LeaderEpoch, now_ms: int) -> Outcome:
         partition, log = self._partitions.get(key), directory.logs.get(key)
         if partition is None or log is None or partition.leader is None:
-            return Outcome(None, f"{key} is not led from {directory.path}")
+            return Outcome(None, f"this broker does not lead {key} in {directory.path}")
         if partition.leader_epoch != epoch:
-            return Outcome(None, f"{key} is at leader epoch {partition.leader_epoch}, and the segments are of {epoch}")
+            return Outcome(
+                None, f"{key} is at leader epoch {partition.leader_epoch}, but the segments have epoch {epoch}"
+            )
         try:
             found = adopt(self._files, log, join(log.directory, FOLDER), epoch, now_ms)
         except (NotAdoptable, KafkaError, FileNotFoundError) as error:
-            _log.warning("%s: a proposed load is refused: %s", key, error)
+            _log.warning("%s: the segments of a load job are refused: %s", key, error)
             return Outcome(None, str(error))
         self.taken += 1
-        _log.info("%s: %d segments of a load are taken in, up to offset %d", key, found.segments, found.end_offset)
+        _log.info("%s: %d segments of a load job are adopted, up to offset %d", key, found.segments, found.end_offset)
         partition.leader.advance_high_watermark(now_ms)
         self._purgatory.check(key, now_ms)
         return Outcome(found.end_offset)

@@ -1,7 +1,7 @@
-"""The log directories of a broker, from its settings to opened logs.
+"""The log directories of a broker at its start.
 
-prepare_storage    format directories that are new, and lock all of them
-load_logs          open the logs of the partitions, and recover them where the last stop was unclean
+prepare_storage    format new directories, and lock all of them
+load_logs          open the logs of the partitions, and recover them after an unclean stop
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.directories.log_directory import LoadReport, LogDirectory
 from tailrace.log.disk.checkpoints import DirectoryIdentity
 from tailrace.log.disk.files import Files
+from tailrace.log.segments.open_segments import OpenSegments
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.metadata.image.registrations import Endpoint
 from tailrace.metadata.storage.storage_format import is_formatted, prepare_directories, read_identity
@@ -29,10 +30,10 @@ _log = logging.getLogger(__name__)
 
 
 class Storage(NamedTuple):
-    """The log directories, locked and not loaded yet."""
+    """The log directories, locked but not loaded yet."""
 
     directories: Sequence[LogDirectory]
-    ids: Mapping[str, bytes]  # each directory's id, by its path
+    ids: Mapping[str, bytes]  # the ids of the directories, by path
     unusable: Sequence[str]  # paths that cannot be read
     identity: DirectoryIdentity  # of the directory with the metadata log
 
@@ -44,10 +45,11 @@ def prepare_storage(
     cluster_id: str | None,
     controller_endpoints: tuple[Endpoint, ...] | None,
     new_id: Callable[[], bytes],
+    open_segments_max: int,
     first_records: Sequence[Message],
     now_ms: int,
 ) -> Storage:
-    """Format directories that are new, and lock all of them. `first_records` begin the log of a new cluster."""
+    """Format new directories, and lock all of them. `first_records` begin the metadata log of a new cluster."""
     paths = usable_paths(files, config)
     identities = prepare_directories(
         files,
@@ -61,8 +63,18 @@ def prepare_storage(
         now_ms=now_ms,
     )
     ids = {path: TopicId.parse(one.directory_id).value.bytes for path, one in zip(paths, identities, strict=True)}
+    open_segments = OpenSegments(open_segments_max)
     return Storage(
-        [LogDirectory(files, path, new_id=lambda: new_id().hex(), directory_id=ids[path]) for path in paths],
+        [
+            LogDirectory(
+                files,
+                path,
+                new_id=lambda: new_id().hex(),
+                directory_id=ids[path],
+                open_segments=open_segments,
+            )
+            for path in paths
+        ],
         ids,
         [path for path in config.log_dirs if path not in paths],
         identities[paths.index(config.metadata_log_dir)],
@@ -72,7 +84,7 @@ def prepare_storage(
 def load_logs(
     logs: LogDirectories, config: BrokerConfig, image: MetadataImage, failures: DiskFailures, now_ms: int
 ) -> list[LoadReport]:
-    """Open the logs in all directories. Raise LogDirectoriesFailed without the directory of the metadata log."""
+    """Open the logs in all directories. Raise LogDirectoriesFailed if the metadata log's directory has failed."""
     reports = []
     for directory in logs.directories:
         try:
@@ -92,7 +104,7 @@ def load_logs(
 
 
 def usable_paths(files: Files, config: BrokerConfig) -> tuple[str, ...]:
-    """Return the log directories that can be read. Raise LogDirectoriesFailed without that of the metadata log."""
+    """Return the readable log directories. Raise LogDirectoriesFailed if the metadata log's is not among them."""
     usable = []
     for path in config.log_dirs:
         try:
@@ -112,6 +124,6 @@ def usable_paths(files: Files, config: BrokerConfig) -> tuple[str, ...]:
 
 
 def _place_of(image: MetadataImage, node_id: BrokerId, partition: TopicPartition) -> bytes | None:
-    """Return the id of the directory where the metadata says that this broker has a partition."""
+    """Return the id of the directory that the metadata assigns to this broker's replica of a partition."""
     state = image.partition(partition)
     return state.directory_of(node_id) if state is not None and node_id in state.replicas else None

@@ -2,8 +2,10 @@
 
 admin_arguments.py          options of `topics`, `configs` and `offsets`
 topics.py                   `tailrace topics`: list, describe, create, delete, alter
+trim.py                     `tailrace topics trim`
 configs.py                  `tailrace configs`: effective values and their sources; set and unset single keys
 offsets.py                  `tailrace offsets`: first and last offsets, and the offset of a time
+checkpoint_offsets.py       `tailrace offsets of-checkpoint`: the offsets of a Spark stream
 groups_arguments.py         options of `groups`
 groups.py                   `tailrace groups`: list, describe, lag, reset, delete
 transactions_arguments.py   options of `transactions`

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import argparse
 
-from tailrace.cli.options import (
+from tailrace.cli.parsing.command_parser import CommandParser
+from tailrace.cli.parsing.options import (
     DRY_RUN,
     Parsers,
     add_cluster,
     add_isolation,
     add_json,
     add_partition,
+    add_yes,
     broker_id,
     described,
     positive,
     timestamp,
 )
+from tailrace.cli.records.start_place import start_place
 
 
 def add_topics(nouns: Parsers) -> None:
     topics = described(
-        nouns.add_parser("topics", help="list, describe, create, delete and alter topics"),
-        "List, describe, create, delete and alter the topics of a cluster (Tailrace or Apache Kafka).",
+        nouns.add_parser("topics", help="list, describe, create, delete, alter and trim topics"),
+        "List, describe, create, delete, alter and trim the topics of a cluster (Tailrace or Apache Kafka).",
         """
         examples:
           tailrace topics list
           tailrace topics create orders --partitions 6 --config retention.ms=86400000
           tailrace topics describe orders --bootstrap kafka-1:9092,kafka-2:9092
           tailrace topics alter orders --partitions 12
+          tailrace topics trim orders --before 2026-01-31 --yes
           tailrace topics delete orders
         """,
     )
@@ -37,6 +41,7 @@ def add_topics(nouns: Parsers) -> None:
     _add_topics_create(verbs)
     _add_topics_delete(verbs)
     _add_topics_alter(verbs)
+    _add_topics_trim(verbs)
 
 
 def _add_topics_list(verbs: Parsers) -> None:
@@ -151,6 +156,34 @@ def _add_topics_alter(verbs: Parsers) -> None:
     parser.set_defaults(run="tailrace.cli.admin.topics:run_alter")
 
 
+def _add_topics_trim(verbs: Parsers) -> None:
+    parser = described(
+        verbs.add_parser("trim", help="delete the oldest records of a topic"),
+        """
+        Delete the records of a topic before WHERE. This cannot be undone. Without --yes the new first offsets are
+        shown, and nothing is changed.
+
+        WHERE is an offset, `latest` (delete all records), -N to keep the last N offsets of each partition, or a time:
+        @milliseconds since 1970, or ISO 8601 (UTC if it has no time zone).
+        """,
+        """
+        examples:
+          tailrace topics trim orders --before 2026-01-31T12:00:00Z
+          tailrace topics trim orders --before 4711 --partition 0 --yes
+          tailrace topics trim orders --before latest --yes
+        """,
+    )
+    parser.add_argument("topic", metavar="TOPIC", help="name of the topic")
+    parser.add_argument(
+        "--before", metavar="WHERE", type=start_place, required=True, help="first record to keep, see above"
+    )
+    add_partition(parser)
+    add_yes(parser, "delete the records")
+    add_cluster(parser)
+    add_json(parser, "one JSON document")
+    parser.set_defaults(run="tailrace.cli.admin.trim:run")
+
+
 def add_configs(nouns: Parsers) -> None:
     configs = described(
         nouns.add_parser("configs", help="describe, set and unset configs of topics and brokers"),
@@ -215,7 +248,7 @@ def add_configs(nouns: Parsers) -> None:
 
 def _add_resource(parser: argparse.ArgumentParser) -> None:
     resource = parser.add_mutually_exclusive_group(required=True)
-    resource.add_argument("--topic", metavar="NAME", help="topic whose configs are meant")
+    resource.add_argument("--topic", metavar="TOPIC", help="topic whose configs are meant")
     resource.add_argument(
         "--broker", metavar="ID", type=broker_id, help="broker whose configs are meant; `default`: those of all brokers"
     )
@@ -232,12 +265,15 @@ def add_offsets(nouns: Parsers) -> None:
         difference. There may be fewer records than that, because transactions and compaction leave gaps.
 
         TIME is milliseconds since 1970, or ISO 8601 (UTC if it has no time zone).
+
+        `tailrace offsets of-checkpoint DIR` shows the offsets in the checkpoint of a Spark stream.
         """,
         """
         examples:
           tailrace offsets orders
           tailrace offsets orders --at 2026-01-31T12:00:00Z
           tailrace offsets --max-timestamp --json
+          tailrace offsets of-checkpoint ./checkpoints/orders
         """,
     )
     parser.add_argument(
@@ -250,3 +286,34 @@ def add_offsets(nouns: Parsers) -> None:
     add_cluster(parser)
     add_json(parser, "one JSON document")
     parser.set_defaults(run="tailrace.cli.admin.offsets:run")
+    if isinstance(parser, CommandParser):
+        _add_of_checkpoint(parser.add_verb("of-checkpoint"))
+
+
+def _add_of_checkpoint(verb: argparse.ArgumentParser) -> None:
+    parser = described(
+        verb,
+        """
+        Show the offsets in the checkpoint of a Spark stream that reads with format("tailrace") or with Spark's own
+        Kafka connector. DIR is a folder, or an address such as s3://bucket/prefix. Records before COMMITTED are
+        processed. A batch that is planned and not committed is run again when the query restarts.
+
+        The committed offsets can be written elsewhere: as offsets of a consumer group, or as JSON for the option
+        startingOffsets. Stop the query first.
+        """,
+        """
+        examples:
+          tailrace offsets of-checkpoint ./checkpoints/orders
+          tailrace offsets of-checkpoint ./checkpoints/orders --starting-offsets
+          tailrace offsets of-checkpoint s3://lake/checkpoints/orders --to-group orders-app --yes
+        """,
+    )
+    parser.add_argument("directory", metavar="DIR", help="checkpointLocation of the stream")
+    parser.add_argument("--source", metavar="NAME", help="only this source of a query with several (0, 1, …)")
+    target = parser.add_mutually_exclusive_group()
+    target.add_argument("--to-group", metavar="NAME", help="commit the offsets to this consumer group")
+    target.add_argument("--starting-offsets", action="store_true", help="print the value of startingOffsets")
+    add_yes(parser, "commit the offsets of --to-group")
+    add_cluster(parser)
+    add_json(parser, "one JSON document")
+    parser.set_defaults(run="tailrace.cli.admin.checkpoint_offsets:run")

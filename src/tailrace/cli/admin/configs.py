@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tailrace.cli.connecting import connected, split_setting
+from tailrace.cli.connection.connecting import connected, split_setting
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import json_document, print_lines, table
 from tailrace.client.configs import (
@@ -34,7 +34,7 @@ def run_describe(options: argparse.Namespace) -> int:
         entries = describe_configs(cluster, resource, options.key or None)
     missing = sorted(set(options.key) - {entry.name for entry in entries})
     if missing:
-        raise CommandError(f"{resource} has no config {' or '.join(missing)}", status=1)
+        raise CommandError(f"{resource} has no config {' or '.join(missing)}")
     if not (options.all or options.key):
         entries = [entry for entry in entries if not entry.is_default]
     if options.json:

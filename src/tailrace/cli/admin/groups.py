@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tailrace.cli.connecting import connected, for_each
+from tailrace.cli.connection.connecting import bootstrap_text, connected, for_each
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import count_text, json_document, print_lines, table
 from tailrace.client.cluster.cluster_client import ClusterClient
@@ -44,7 +44,7 @@ def run_list(options: argparse.Namespace) -> int:
         rows = [(group.group_id, group.type or None, group.state or None, group.protocol_type) for group in shown]
         print_lines(*table(["<GROUP", "<TYPE", "<STATE", "<PROTOCOL"], rows))
     else:
-        print_lines(f"there are no groups at {options.bootstrap}")
+        print_lines(f"there are no groups at {bootstrap_text(cluster)}")
     return 0
 
 
@@ -107,7 +107,7 @@ def run_delete(options: argparse.Namespace) -> int:
 def run_reset(options: argparse.Namespace) -> int:
     with connected(options) as cluster:
         coordinators = Coordinators(cluster)
-        group = _described_or_none(coordinators, options.group)
+        group = described_or_none(coordinators, options.group)
         is_share = options.share if group is None else group.type == SHARE_PROTOCOL
         committed = _committed(coordinators, options.group, is_share)
         known = {one: offset for one, offset in committed.items() if offset is not None}
@@ -124,7 +124,7 @@ def run_reset(options: argparse.Namespace) -> int:
         )
         planned = plan_reset(cluster, partitions, target, known)
         if options.execute:
-            _check_without_members(group)
+            check_without_members(group)
             if is_share:
                 alter_share_offsets(coordinators, options.group, planned)
             else:
@@ -138,7 +138,7 @@ def run_reset(options: argparse.Namespace) -> int:
     rows = [(partition.topic, partition.partition, known.get(partition), to) for partition, to in planned.items()]
     print_lines(*table(["<TOPIC", "PARTITION", "FROM", "TO"], rows))
     if not options.execute:
-        print_lines("dry run: nothing was changed; add --execute to reset the offsets")
+        print_lines("dry run: nothing was changed; add --yes to reset the offsets")
     return 0
 
 
@@ -169,7 +169,7 @@ def _committed(coordinators: Coordinators, group_id: str, is_share: bool) -> dic
     return {one: noted.offset for one, noted in committed_offsets(coordinators, group_id).items()}
 
 
-def _described_or_none(coordinators: Coordinators, group_id: str) -> DescribedGroup | None:
+def described_or_none(coordinators: Coordinators, group_id: str) -> DescribedGroup | None:
     try:
         return describe_group(coordinators, group_id)
     except Refused as error:
@@ -178,7 +178,7 @@ def _described_or_none(coordinators: Coordinators, group_id: str) -> DescribedGr
         raise
 
 
-def _check_without_members(group: DescribedGroup | None) -> None:
+def check_without_members(group: DescribedGroup | None) -> None:
     """Raise an error if the group has members: they would continue at their positions, and commit those."""
     if group is not None and group.has_members:
         raise CommandError(

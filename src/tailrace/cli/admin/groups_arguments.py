@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from tailrace.cli.options import Parsers, add_cluster, add_json, described, natural, timestamp
+from tailrace.cli.parsing.options import Parsers, add_cluster, add_json, described, natural, timestamp
 
 _DURATION = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?", re.I
@@ -20,8 +20,8 @@ def add_groups(nouns: Parsers) -> None:
         examples:
           tailrace groups list
           tailrace groups describe billing
-          tailrace groups lag --max 10000                          exit status 1 if a partition lags by more
-          tailrace groups reset billing --topic orders --to-earliest --execute
+          tailrace groups lag --max-lag 10000                       exit status 1 if a partition lags by more
+          tailrace groups reset billing --topic orders --to-earliest --yes
           tailrace groups delete billing
         """,
     )
@@ -80,11 +80,18 @@ def _add_lag(verbs: Parsers) -> None:
         examples:
           tailrace groups lag
           tailrace groups lag billing shipping --json
-          tailrace groups lag --max 10000 || ./send-alert.sh
+          tailrace groups lag --max-lag 10000 || ./send-alert.sh
         """,
     )
     parser.add_argument("group", metavar="GROUP", nargs="*", help="name of a group (default: all groups)")
-    parser.add_argument("--max", metavar="N", type=natural, help="largest acceptable lag of a partition, in offsets")
+    parser.add_argument(
+        "--max-lag",
+        "--max",
+        dest="max",
+        metavar="N",
+        type=natural,
+        help="largest acceptable lag of a partition, in offsets",
+    )
     _add_common(parser)
     parser.set_defaults(run="tailrace.cli.admin.groups:run_lag")
 
@@ -94,7 +101,7 @@ def _add_reset(verbs: Parsers) -> None:
         verbs.add_parser("reset", help="change the committed offsets of a group"),
         """
         Change the committed offsets of a group, so that its members resume reading elsewhere. Stop the members first.
-        Without --execute the plan is shown and nothing is changed. An offset outside a log is replaced by the nearer
+        Without --yes the plan is shown and nothing is changed. An offset outside a log is replaced by the nearer
         end of the log.
 
         A share group restarts at the new offset: all records after it can be acquired again.
@@ -104,9 +111,9 @@ def _add_reset(verbs: Parsers) -> None:
         """
         examples:
           tailrace groups reset billing --to-earliest                           plan only, for all committed offsets
-          tailrace groups reset billing --topic orders --to-datetime 2026-01-31T12:00:00Z --execute
-          tailrace groups reset billing --topic orders:0,3 --shift-by -100 --execute
-          tailrace groups reset billing --topic orders --by-duration PT2H --execute
+          tailrace groups reset billing --topic orders --to-datetime 2026-01-31T12:00:00Z --yes
+          tailrace groups reset billing --topic orders:0,3 --shift-by -100 --yes
+          tailrace groups reset billing --topic orders --by-duration PT2H --yes
         """,
     )
     parser.add_argument("group", metavar="GROUP", help="name of the group; it need not exist yet")
@@ -134,7 +141,7 @@ def _add_reset(verbs: Parsers) -> None:
     )
     where.add_argument("--shift-by", metavar="N", type=integer, help="forward by N offsets, or back if N is negative")
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--execute", action="store_true", help="change the offsets")
+    mode.add_argument("--yes", "--execute", dest="execute", action="store_true", help="change the offsets")
     mode.add_argument("--dry-run", action="store_true", help="only show the plan (the default)")
     _add_common(parser)
     parser.set_defaults(run="tailrace.cli.admin.groups:run_reset")

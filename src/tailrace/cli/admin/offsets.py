@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tailrace.cli.connecting import chosen_partitions, connected
+from tailrace.cli.connection.connecting import chosen_partitions, connected
 from tailrace.cli.output import json_document, print_lines, table, time_text
 from tailrace.client.offsets import FoundOffset, OffsetSpec, earliest_offsets, find_offsets, latest_offsets
 from tailrace.client.visible_batches import IsolationLevel

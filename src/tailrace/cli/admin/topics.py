@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from tailrace.cli.connecting import connected, for_each, split_setting
+from tailrace.cli.connection.connecting import bootstrap_text, connected, for_each, split_setting
 from tailrace.cli.output import count_text, json_document, print_lines, table
 from tailrace.client.admin import NewTopic, add_partitions, create_topic, delete_topic
 from tailrace.client.cluster.cluster_client import ClusterClient
@@ -27,7 +27,7 @@ def run_list(options: argparse.Namespace) -> int:
         rows = [(t.name, len(t.partitions), t.replication_factor, _id_text(t)) for t in topics]
         print_lines(*table(["<TOPIC", "PARTITIONS", "REPLICAS", "<ID"], rows))
     else:
-        print_lines(f"there are no topics at {options.bootstrap}")
+        print_lines(f"there are no topics at {bootstrap_text(cluster)}")
     return 0
 
 
@@ -42,7 +42,7 @@ def run_describe(options: argparse.Namespace) -> int:
         documents = [
             _topic_json(topic)
             | {
-                "configs": {entry.name: entry.value for entry in configs},
+                "configs": None if configs is None else {entry.name: entry.value for entry in configs},
                 "partitions": [_partition_json(one) for one in _chosen(topic, options)],
             }
             for topic, configs in shown
@@ -68,12 +68,18 @@ def _is_unhealthy(partition: PartitionMetadata) -> bool:
     return partition.leader == NO_LEADER or len(partition.isr) < len(partition.replicas)
 
 
-def _own_configs(cluster: ClusterClient, topic: TopicMetadata) -> list[ConfigEntry]:
-    configs = describe_configs(cluster, Resource.topic(topic.name))
+def _own_configs(cluster: ClusterClient, topic: TopicMetadata) -> list[ConfigEntry] | None:
+    """Return the configs that the topic sets itself; None without the right to see them."""
+    try:
+        configs = describe_configs(cluster, Resource.topic(topic.name))
+    except Refused as error:
+        if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            return None
+        raise
     return [entry for entry in configs if entry.source is ConfigSource.TOPIC_CONFIG]
 
 
-def _show(topic: TopicMetadata, configs: list[ConfigEntry], options: argparse.Namespace) -> None:
+def _show(topic: TopicMetadata, configs: list[ConfigEntry] | None, options: argparse.Namespace) -> None:
     facts = [
         topic.name,
         count_text(len(topic.partitions), "partition"),
@@ -81,7 +87,9 @@ def _show(topic: TopicMetadata, configs: list[ConfigEntry], options: argparse.Na
         f"id {_id_text(topic)}",
     ]
     print_lines("  ·  ".join(facts + ["internal"] * topic.is_internal))
-    if configs:
+    if configs is None:
+        print_lines("  configs: not authorized to see them")
+    elif configs:
         print_lines("  " + "  ".join(f"{entry.name}={entry.value}" for entry in configs))
     rows = [
         (

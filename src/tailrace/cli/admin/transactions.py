@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import Any
 
-from tailrace.cli.connecting import chosen_partitions, connected, for_each
+from tailrace.cli.connection.connecting import bootstrap_text, chosen_partitions, connected, for_each
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import count_text, json_document, print_lines, table, time_text
 from tailrace.client.cluster.coordinators import Coordinators
@@ -57,7 +57,7 @@ def run_list(options: argparse.Namespace) -> int:
         rows = [(one.transactional_id, one.coordinator, one.producer_id, one.state) for one in found]
         print_lines(*table(["<TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "<STATE"], rows))
     else:
-        print_lines(f"there are no such transactions at {options.bootstrap}")
+        print_lines(f"there are no such transactions at {bootstrap_text(cluster)}")
     return 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.cli.options import Parsers, add_cluster, add_json, described, natural
+from tailrace.cli.parsing.options import Parsers, add_cluster, add_json, described, minutes, natural
 
 
 def add_transactions(nouns: Parsers) -> None:
@@ -105,7 +105,7 @@ def _add_find_hanging(verbs: Parsers) -> None:
     parser.add_argument(
         "--longer-than-minutes",
         metavar="N",
-        type=float,
+        type=minutes,
         default=15.0,
         help="report only transactions without a write for longer; use the brokers' transaction.max.timeout.ms or more "
         "(default: 15)",

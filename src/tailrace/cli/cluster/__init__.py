@@ -1,9 +1,13 @@
-"""`tailrace cluster` and `tailrace migrate`.
+"""`tailrace cluster`, `reassign`, `elect` and `migrate`.
 
 cluster_arguments.py     options of `cluster`
 cluster_up.py            `cluster up`: Kafka's controllers and Tailrace brokers on this machine, until Ctrl-C
 cluster_status.py        `cluster status`: brokers, controllers, partitions and lagging followers
 cluster_status_view.py   a ClusterState as lines for people and as JSON
+reassign_arguments.py    options of `reassign` and `elect`
+reassign.py              `reassign`: plan, apply, status, cancel and unthrottle moves of partitions
+assignment_file.py       the JSON file of a reassignment
+elect.py                 `elect`: preferred and unclean leader elections
 migrate_arguments.py     options of `migrate`
 migrate.py               `migrate`: turn a standalone node into the first broker of a cluster
 migrate_properties.py    properties files of the migrated broker and of its controllers

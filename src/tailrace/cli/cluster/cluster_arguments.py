@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tailrace.cli.options import Parsers, add_cluster, add_json, described, natural, port, positive, seconds
+from tailrace.cli.parsing.options import Parsers, add_cluster, add_json, described, natural, port, positive, seconds
 
 
 def add_cluster_noun(nouns: Parsers) -> None:

@@ -15,14 +15,14 @@ import argparse
 import shutil
 import sys
 import time
-from contextlib import nullcontext, suppress
-from typing import Final
+from contextlib import nullcontext
+from typing import Final, NoReturn
 
 from tailrace.cli.cluster.cluster_status_view import show, state_json
-from tailrace.cli.connecting import connected
+from tailrace.cli.connection.connecting import connected
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import json_document, json_line, print_lines
-from tailrace.cli.screen import own_screen, paint
+from tailrace.cli.terminal.screen import own_screen, paint
 from tailrace.client.cluster.cluster_state import ClusterState, read_cluster_state
 
 _WAIT_POLL_S: Final = 0.5
@@ -31,7 +31,7 @@ UNHEALTHY: Final = 1
 
 def run(options: argparse.Namespace) -> int:
     if options.watch is not None:
-        return _watch(options)
+        _watch(options)
     state = _wait_until_healthy(options) if options.wait is not None else _read(options)
     problems = state.problems(options.brokers)
     if options.json:
@@ -66,21 +66,19 @@ def _wait_until_healthy(options: argparse.Namespace) -> ClusterState:
         time.sleep(_WAIT_POLL_S)
 
 
-def _watch(options: argparse.Namespace) -> int:
-    """Show the state at an interval until Ctrl-C, and return the exit status of the last state."""
+def _watch(options: argparse.Namespace) -> NoReturn:
+    """Show the state at an interval until Ctrl-C."""
     is_live = sys.stdout.isatty() and not options.json
-    status = 0
-    with own_screen() if is_live else nullcontext(), suppress(KeyboardInterrupt):
+    with own_screen() if is_live else nullcontext():
         while True:
             moment = time.time()
             try:
                 state = _read(options)
                 problems = state.problems(options.brokers)
-                status = UNHEALTHY if problems else 0
                 lines = show(state, problems, with_all=options.all)
                 document = state_json(state, problems, with_all=options.all)
             except CommandError as error:
-                status, lines = error.status, [f"tailrace: {error}"]
+                lines = [f"tailrace: {error}"]
                 document = {"healthy": False, "problems": [str(error)]}
             if options.json:
                 print_lines(json_line({"time": int(moment * 1000), **document}))
@@ -90,4 +88,3 @@ def _watch(options: argparse.Namespace) -> int:
                 print_lines(time.strftime("%H:%M:%S"), *lines, "")
             sys.stdout.flush()
             time.sleep(options.watch)
-    return status

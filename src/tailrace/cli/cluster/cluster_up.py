@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
-from tailrace.cli.progress_bar import Progress
 from tailrace.cli.serving.serve import parse_overrides
+from tailrace.cli.terminal.progress_bar import Progress
 from tailrace.java import JavaMissing, find_java
 from tailrace.local_cluster.cluster_plan import CannotPlan, plan_cluster
 from tailrace.local_cluster.kafka_program import KafkaProgram, NoKafka, controller_jars, installed_jars

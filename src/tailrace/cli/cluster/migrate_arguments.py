@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.cli.options import Parsers, described
+from tailrace.cli.parsing.options import Parsers, described
 
 
 def add_migrate(nouns: Parsers) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.jobs.job import Verbs, add_directories, add_settings, add_spark, spark_for
-from tailrace.cli.options import described
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
+from tailrace.cli.parsing.options import described
 
 
 def add(verbs: Verbs) -> None:

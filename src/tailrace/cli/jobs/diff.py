@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
-from tailrace.cli.options import described
 from tailrace.cli.output import count_text, json_document, print_lines, table
+from tailrace.cli.parsing.options import described, positive
 
 if TYPE_CHECKING:
     from tailrace.spark.jobs.diff.diff import DiffReport
@@ -57,7 +57,7 @@ def add(verbs: Verbs) -> None:
     diff.add_argument(
         "--max",
         metavar="N",
-        type=int,
+        type=positive,
         default=10,
         help="maximum number of ranges and of records to list for each partition (default: 10)",
     )

@@ -1,58 +1,109 @@
-"""`tailrace job export`: append topics to Parquet tables, incrementally and each record exactly once."""
+"""`tailrace job export`: topics to Parquet files, Iceberg tables or Delta tables, each record exactly once."""
 
 from __future__ import annotations
 
 import argparse
 
+from tailrace.cli.errors import CommandError
+from tailrace.cli.jobs.export_typed import FORMATS, OPTIONS, add_typed
 from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
-from tailrace.cli.options import described, positive
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
+from tailrace.cli.parsing.options import described, natural, positive, seconds, size
+
+TARGETS = ("parquet", "iceberg", "delta")
+BATCH_OFFSETS = 100_000_000
+# Options that only some targets have, by the name in the parsed options.
+_ONLY = {
+    "catalog": ("iceberg",),
+    "catalog_property": ("iceberg",),
+    "storage_option": ("delta",),
+    "follow": ("iceberg", "delta"),
+    "files": ("iceberg", "delta"),
+    "group": ("iceberg", "delta"),
+    "target_file_size": ("iceberg", "delta"),
+    "round_size": ("iceberg", "delta"),
+    "keep_snapshots": ("iceberg", "delta"),
+    "batch_offsets": ("parquet",),
+    "schema": ("parquet",),
+    **dict.fromkeys(OPTIONS, ("iceberg", "delta")),
+}
 
 
 def add(verbs: Verbs) -> None:
     export = described(
-        verbs.add_parser("export", help="export topics to Parquet, each record once"),
+        verbs.add_parser("export", help="export topics to Parquet, Iceberg or Delta, each record once"),
         """
-        Append the records of topics to a directory of Parquet files, each record exactly once. SOURCE is a data
-        directory (with or without a running broker) or the address of a cluster.
+        Append the records of topics to a directory of Parquet files, an Iceberg table or a Delta table, each record
+        exactly once. SOURCE is a data directory (with or without a running broker) or the address of a cluster. OUT is
+        a directory for parquet, NAMESPACE.TABLE for iceberg, and a directory or s3://… or gs://… for delta. A table
+        that does not exist is created.
 
         A run exports the records that exist when it starts. The next run continues where the last one ended, also if it
-        was killed. Records of aborted transactions are skipped unless --uncommitted is given.
+        was killed: the table itself stores its offsets, in the same commit as the files. --follow does not end; it
+        exports new records until SIGTERM or Ctrl-C, and merges small files. Records of aborted transactions are skipped
+        unless --uncommitted is given.
 
-        Columns: key, value, topic, partition, offset, timestamp, timestampType, headers. --value-format decodes the
-        value with the schema of --schema: for json a DDL string or `infer`; for avro the schema in JSON (needs
-        spark-avro); for protobuf MESSAGE@FILE.desc (needs spark-protobuf). A value that does not match is null.
+        Iceberg and Delta tables are written without Java libraries: install tailrace[iceberg] or tailrace[delta].
+
+        Columns: key, value, headers, topic, partition, offset, timestamp, timestamp_type (for parquet: timestampType).
+        With --value-format, the members of a JSON, Avro or Protobuf value are columns of an Iceberg or Delta table,
+        beside the columns of the record. The schema is in a file (--value-schema) or in a schema registry, and the
+        table follows it: columns are added and types become wider. A record that cannot be decoded is kept with its
+        bytes and the reason, see --on-error.
+
+        For parquet, the value is one struct column, with the schema of --schema: for json a DDL string or `infer`; for
+        avro the schema in JSON (needs spark-avro); for protobuf MESSAGE@FILE.desc (needs spark-protobuf). A value that
+        does not match is null.
         """,
         """
         examples:
           tailrace job export /var/lib/kafka /tables/orders --topic orders
           tailrace job export localhost:9092 /tables/orders --topic orders --partition-by date,hour
+          tailrace job export localhost:9092 lake.orders --topic orders --to iceberg --catalog prod
+          tailrace job export localhost:9092 lake.orders --topic orders --to iceberg --catalog-property type=sql
+              --catalog-property uri=sqlite:////tables/catalog.db --catalog-property warehouse=file:///tables
+          tailrace job export localhost:9092 s3://lake/orders --topic orders --to delta --follow --group lake
+          tailrace job export localhost:9092 lake.orders --topic orders --to iceberg --catalog prod
+              --value-format avro --schema-registry http://registry:8081
           tailrace job export /data /tables/orders --topic orders --value-format json --schema 'id int, total double'
         """,
     )
+    _add_common(export)
+    _add_tables(export)
+    _add_follow(export)
+    add_typed(export)
+    _add_parquet(export)
+    add_spark(export)
+    export.set_defaults(run="tailrace.cli.jobs.export:run")
+
+
+def _add_common(export: argparse.ArgumentParser) -> None:
     export.add_argument("source", metavar="SOURCE", help="data directory, or host:port of a cluster")
-    export.add_argument("output", metavar="OUT", help="directory for the Parquet files")
+    export.add_argument("output", metavar="OUT", help="directory, or for Iceberg NAMESPACE.TABLE")
     export.add_argument("--topic", action="append", required=True, help="topic to export (may be repeated)")
     export.add_argument(
-        "--format", type=table_format, default="parquet", help="format of the files; only parquet (default: parquet)"
+        "--to", "--format", dest="to", choices=TARGETS, default="parquet", help="what OUT is (default: parquet)"
     )
     export.add_argument(
         "--partition-by",
         metavar="COLUMNS",
         default="",
-        help="directory levels of the output, separated by commas: topic, date, hour (of the record's timestamp)",
+        help="partitions of the output, separated by commas: topic, partition, date, hour (of the record's timestamp)",
     )
-    export.add_argument(
-        "--value-format", choices=("json", "avro", "protobuf"), help="decode values of this format (default: bytes)"
-    )
-    export.add_argument("--schema", help="schema of the values, for --value-format")
     export.add_argument(
         "--uncommitted", action="store_true", help="export records of aborted and open transactions as well"
     )
     export.add_argument(
+        "--allow-loss",
         "--pass-over-lost",
+        dest="allow_loss",
         action="store_true",
-        help="skip records that were deleted before they were exported (failOnDataLoss=false); by default an error",
+        help="skip records that were deleted before they were exported, and count them; by default an error",
+    )
+    export.add_argument(
+        "--value-format",
+        choices=FORMATS,
+        help="decode values of this format (default: bytes); string: not for parquet",
     )
     export.add_argument(
         "--compression",
@@ -60,30 +111,98 @@ def add(verbs: Verbs) -> None:
         default="zstd",
         help="compression of the Parquet files (default: zstd)",
     )
-    export.add_argument(
+
+
+def _add_parquet(export: argparse.ArgumentParser) -> None:
+    only_parquet = export.add_argument_group("only --to parquet")
+    only_parquet.add_argument("--schema", help="schema of the values, for --value-format")
+    only_parquet.add_argument(
         "--batch-offsets",
         metavar="N",
         type=positive,
-        default=100_000_000,
-        help="maximum number of offsets per commit (default: 100,000,000)",
+        help=f"maximum number of offsets per commit (default: {BATCH_OFFSETS:,})",
     )
-    add_spark(export)
-    export.set_defaults(run="tailrace.cli.jobs.export:run")
 
 
-def table_format(text: str) -> str:
-    """Return the name of a format that the job can write."""
-    if text in ("iceberg", "delta"):
-        raise argparse.ArgumentTypeError(
-            f"{text} has no release for the Spark that Tailrace needs (4.2 or newer); "
-            f"export to parquet, and read those files with a Spark version that {text} supports"
-        )
-    if text != "parquet":
-        raise argparse.ArgumentTypeError(f"{text} is not a supported format; the only one is parquet")
-    return text
+def _add_tables(export: argparse.ArgumentParser) -> None:
+    tables = export.add_argument_group("Iceberg and Delta")
+    tables.add_argument(
+        "--catalog", metavar="NAME", help="Iceberg catalog; its properties can be in pyiceberg's .pyiceberg.yaml"
+    )
+    tables.add_argument(
+        "--catalog-property",
+        metavar="KEY=VALUE",
+        action="append",
+        help="property of the Iceberg catalog, such as type=rest or uri=https://… (may be repeated)",
+    )
+    tables.add_argument(
+        "--storage-option",
+        metavar="KEY=VALUE",
+        action="append",
+        help="storage option of a Delta table, such as AWS_ENDPOINT_URL=… (may be repeated; default: environment)",
+    )
+    tables.add_argument(
+        "--target-file-size", metavar="SIZE", type=size, help="size of the Parquet files, such as 64m (default: 256m)"
+    )
+    tables.add_argument(
+        "--round-size",
+        metavar="SIZE",
+        type=size,
+        help="maximum size of the records of one commit, before compression (default: 16g, with --follow 2g)",
+    )
+    tables.add_argument(
+        "--path",
+        dest="files",
+        metavar="DIR",
+        help="directory with segments of the cluster SOURCE: sealed ones are read from here, the rest over the network",
+    )
+
+
+def _add_follow(export: argparse.ArgumentParser) -> None:
+    follow = export.add_argument_group("continuous export")
+    follow.add_argument(
+        "--follow", action="store_true", default=None, help="export new records until SIGTERM or Ctrl-C"
+    )
+    follow.add_argument(
+        "--freshness",
+        metavar="SECONDS",
+        type=seconds,
+        default=60.0,
+        help="commit records at the latest after this time (default: 60)",
+    )
+    follow.add_argument(
+        "--group", metavar="NAME", help="consumer group to commit the exported offsets to, so that lag tools show them"
+    )
+    follow.add_argument(
+        "--merge-every",
+        metavar="N",
+        type=natural,
+        default=8,
+        help="look for small files to merge after every N commits; 0: never (default: 8)",
+    )
+    follow.add_argument(
+        "--keep-snapshots",
+        metavar="HOURS",
+        type=positive,
+        help="remove snapshots older than this, and the files that only they need (default: keep all)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
+    for name, targets in _ONLY.items():
+        if getattr(options, name) is not None and options.to not in targets:
+            option = {"files": "path"}.get(name, name).replace("_", "-")
+            raise CommandError(f"--{option} is for --to {' and '.join(targets)}, not for --to {options.to}")
+    if options.to != "parquet":
+        from tailrace.cli.jobs.export_tables import run_tables
+
+        return run_tables(options)
+    if options.value_format == "string":
+        raise CommandError("--value-format string is for --to iceberg and delta, not for --to parquet")
+    return _run_parquet(options)
+
+
+def _run_parquet(options: argparse.Namespace) -> int:
     from tailrace.spark.jobs.export.export import export
 
     with spark_for(options, "export") as spark:
@@ -97,8 +216,8 @@ def run(options: argparse.Namespace) -> int:
             schema=options.schema,
             read_committed=not options.uncommitted,
             compression=options.compression,
-            batch_offsets=options.batch_offsets,
-            fail_on_data_loss=not options.pass_over_lost,
+            batch_offsets=options.batch_offsets or BATCH_OFFSETS,
+            fail_on_data_loss=not options.allow_loss,
         )
     if options.json:
         ends: dict[str, dict[str, int]] = {}

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from tailrace.cli.errors import CommandError
-from tailrace.cli.options import add_json
+from tailrace.cli.output import report_progress
+from tailrace.cli.parsing.options import add_json, natural
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -16,14 +17,22 @@ Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 def add_directories(parser: argparse.ArgumentParser) -> None:
     """Add the options of jobs that work on files: directories, topics and partitions."""
     parser.add_argument("directory", metavar="DIR", nargs="+", help="data directory, or the folder of one partition")
-    parser.add_argument("--topic", action="append", default=[], help="only this topic (may be repeated)")
     parser.add_argument(
-        "--partition", metavar="N", action="append", type=int, default=[], help="only this partition (may be repeated)"
+        "--topic", metavar="TOPIC", action="append", default=[], help="only this topic (may be repeated)"
+    )
+    parser.add_argument(
+        "--partition",
+        metavar="N",
+        action="append",
+        type=natural,
+        default=[],
+        help="only this partition (may be repeated)",
     )
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "--config",
         "-o",
         dest="override",
         metavar="KEY=VALUE",
@@ -64,9 +73,13 @@ def spark_for(options: argparse.Namespace, name: str) -> Iterator[Any]:
     """Yield a Spark session for one job. A JobError is raised as a CommandError."""
     from tailrace.spark.jobs.errors import JobError
     from tailrace.spark.jobs.spark_session import job_session
+    from tailrace.spark.jobs.task_progress import progress_lines
 
     try:
-        with job_session(name, master=options.master, confs=dict(options.conf)) as spark:
+        with (
+            job_session(name, master=options.master, confs=dict(options.conf)) as spark,
+            progress_lines(report_progress),
+        ):
             yield spark
     except JobError as error:
         raise CommandError(str(error), status=error.status) from None

@@ -7,7 +7,7 @@ imported when that function runs, not before.
 from __future__ import annotations
 
 from tailrace.cli.jobs import compact, diff, export, load, profile, reindex, replay, verify
-from tailrace.cli.options import Parsers, described
+from tailrace.cli.parsing.options import Parsers, described
 
 # In the order of the help.
 VERBS = (verify, reindex, compact, export, diff, replay, load, profile)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
-from tailrace.cli.options import ENCODINGS, described, positive
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
+from tailrace.cli.parsing.options import ENCODINGS, described, positive
 
 if TYPE_CHECKING:
     from tailrace.spark.jobs.load.target import LoadReport
@@ -41,7 +41,7 @@ def add(verbs: Verbs) -> None:
     load.add_argument(
         "--format", choices=("parquet", "json", "csv"), default="parquet", help="format of the files (default: parquet)"
     )
-    load.add_argument("--topic", metavar="NAME", help="topic for all records (default: the column topic)")
+    load.add_argument("--topic", metavar="TOPIC", help="topic for all records (default: the column topic)")
     load.add_argument("--partitions", metavar="N", type=positive, help="number of partitions of topics to create")
     load.add_argument(
         "--new-offsets",
@@ -98,7 +98,7 @@ def _add_writing_options(load: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tailrace.cli.connecting import split_setting
+    from tailrace.cli.connection.connecting import split_setting
     from tailrace.spark.jobs.load.load import load
 
     config = dict(split_setting(text) for text in options.config)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
-from tailrace.cli.options import described
 from tailrace.cli.output import json_document, print_lines, table
+from tailrace.cli.parsing.options import described
 
 
 def add(verbs: Verbs) -> None:
@@ -29,6 +29,7 @@ def add(verbs: Verbs) -> None:
     profile.add_argument("place", metavar="WHERE", help="data directory, or host:port of a cluster")
     profile.add_argument(
         "--topic",
+        metavar="TOPIC",
         action="append",
         default=[],
         help="only this topic (may be repeated; default: all but internal topics)",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.jobs.job import Verbs, add_directories, add_settings, add_spark, spark_for
-from tailrace.cli.options import described
 from tailrace.cli.output import count_text, json_document, print_lines, size_text
+from tailrace.cli.parsing.options import described
 
 
 def add(verbs: Verbs) -> None:
@@ -34,10 +34,13 @@ def add(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from tailrace.cli.jobs.small_data import hint_if_small
     from tailrace.cli.jobs.topic_settings import settings_of
     from tailrace.spark.jobs.verify.reindex import reindex
 
     configs = settings_of(options)
+    if options.output is None:
+        hint_if_small(options, "tailrace log repair", "rebuilds missing and damaged indexes")
     with spark_for(options, "reindex") as spark:
         found = reindex(
             spark,

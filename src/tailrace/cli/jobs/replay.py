@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
-from tailrace.cli.options import described, positive, timestamp
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
+from tailrace.cli.parsing.options import described, natural, positive, timestamp
 
 if TYPE_CHECKING:
     from tailrace.spark.jobs.replay.replay import ReplayReport
@@ -40,8 +40,8 @@ def add(verbs: Verbs) -> None:
         required=True,
         help="topic to copy, and its name in the target if it differs (may be repeated)",
     )
-    replay.add_argument("--from-offset", metavar="N", type=int, help="start at this offset")
-    replay.add_argument("--to-offset", metavar="N", type=int, help="stop before this offset")
+    replay.add_argument("--from-offset", metavar="N", type=natural, help="start at this offset")
+    replay.add_argument("--to-offset", metavar="N", type=natural, help="stop before this offset")
     replay.add_argument(
         "--from-time", metavar="TIME", type=timestamp, help="start at the first record at or after this time"
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.jobs.job import Verbs, add_directories, add_spark, spark_for
-from tailrace.cli.options import described
 from tailrace.cli.output import count_text, json_document, print_lines
+from tailrace.cli.parsing.options import described
 
 
 def add(verbs: Verbs) -> None:
@@ -31,9 +31,12 @@ def add(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from tailrace.cli.jobs.small_data import hint_if_small
     from tailrace.cli.log.verify import report_document, report_text
     from tailrace.spark.jobs.verify.verify import verify
 
+    if options.state is None:
+        hint_if_small(options, "tailrace log verify", "checks them")
     with spark_for(options, "verify") as spark:
         found = verify(
             spark,
@@ -53,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         print_lines(json_document({"directories": [report_document(*report) for report in reports], "job": work}))
     else:
         for report in reports:
-            print_lines(*report_text(*report))
+            print_lines(*report_text(*report, is_folded=not options.topic))
         known = f", {count_text(found.segments_remembered, 'segment')} already verified" if options.state else ""
         print_lines(f"{count_text(found.segments_read, 'segment')} read in {count_text(found.tasks, 'task')}{known}")
     return 1 if found.problems else 0

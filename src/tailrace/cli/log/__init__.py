@@ -2,6 +2,7 @@
 
 log_arguments.py      options of all verbs
 partition_choice.py   finds the chosen partitions, and prints warnings
+empty_partitions.py   one line for the empty partitions of internal topics
 ls.py                 `log ls`: partitions and segments
 cat.py                `log cat`: records as text or JSON lines
 dump.py               `log dump`: file contents in the lines of kafka-dump-log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tailrace.cli.options import ENCODINGS, Parsers, add_json, described, positive, timestamp
+from tailrace.cli.parsing.options import ENCODINGS, Parsers, add_json, described, natural, positive, timestamp
 
 
 def add_log(nouns: Parsers) -> None:
@@ -19,7 +19,7 @@ def add_log(nouns: Parsers) -> None:
           tailrace log ls /var/lib/kafka --segments
           tailrace log cat /var/lib/kafka --topic orders --partition 0 --from-offset 100 --max 10
           tailrace log dump /var/lib/kafka/orders-0/00000000000000000000.log --records
-          tailrace log explain /var/lib/kafka/orders-0 --timestamp 2026-01-31T12:00:00Z
+          tailrace log explain /var/lib/kafka/orders-0 --at 2026-01-31T12:00:00Z
           tailrace log verify /var/lib/kafka
           tailrace log repair /var/lib/kafka
         """,
@@ -54,6 +54,25 @@ def _add_ls(verbs: Parsers) -> None:
     ls.set_defaults(run="tailrace.cli.log.ls:run")
 
 
+def _add_times(cat: argparse.ArgumentParser) -> None:
+    cat.add_argument(
+        "--from-time",
+        "--from-timestamp",
+        dest="from_timestamp",
+        metavar="TIME",
+        type=timestamp,
+        help="only records at or after this time",
+    )
+    cat.add_argument(
+        "--to-time",
+        "--to-timestamp",
+        dest="to_timestamp",
+        metavar="TIME",
+        type=timestamp,
+        help="only records before this time",
+    )
+
+
 def _add_cat(verbs: Parsers) -> None:
     cat = described(
         verbs.add_parser("cat", help="print records"),
@@ -68,17 +87,16 @@ def _add_cat(verbs: Parsers) -> None:
         examples:
           tailrace log cat /var/lib/kafka --topic orders --max 10
           tailrace log cat /var/lib/kafka/orders-0 --from-offset 100 --to-offset 200 --json
-          tailrace log cat /var/lib/kafka --topic orders --from-timestamp 2026-01-31 --isolation read_committed
+          tailrace log cat /var/lib/kafka --topic orders --from-time 2026-01-31 --isolation read_committed
           tailrace log cat /var/lib/kafka --topic orders --key customer-7 --grep '"total":[0-9]{4}'
         """,
     )
     _add_directory(cat)
     cat.add_argument(
-        "--from-offset", metavar="N", type=int, help="first offset to print (default: the start of the log)"
+        "--from-offset", metavar="N", type=natural, help="first offset to print (default: the start of the log)"
     )
-    cat.add_argument("--to-offset", metavar="N", type=int, help="stop before this offset")
-    cat.add_argument("--from-timestamp", metavar="TIME", type=timestamp, help="only records at or after this time")
-    cat.add_argument("--to-timestamp", metavar="TIME", type=timestamp, help="only records before this time")
+    cat.add_argument("--to-offset", metavar="N", type=natural, help="stop before this offset")
+    _add_times(cat)
     cat.add_argument(
         "--isolation",
         choices=("read_committed", "read_uncommitted"),
@@ -155,15 +173,17 @@ def _add_explain(verbs: Parsers) -> None:
         """
         examples:
           tailrace log explain /var/lib/kafka --topic orders --partition 0 --offset 4711
-          tailrace log explain /var/lib/kafka/orders-0 --timestamp 2026-01-31T12:00:00Z
+          tailrace log explain /var/lib/kafka/orders-0 --at 2026-01-31T12:00:00Z
           tailrace log explain /var/lib/kafka/orders-0 --offset 4711 --isolation read_committed --json
         """,
     )
     _add_directory(explain)
     target = explain.add_mutually_exclusive_group(required=True)
-    target.add_argument("--offset", metavar="N", type=int, help="read from this offset")
+    target.add_argument("--offset", metavar="N", type=natural, help="read from this offset")
     target.add_argument(
+        "--at",
         "--timestamp",
+        dest="timestamp",
         metavar="TIME",
         type=timestamp,
         help="look up the first record at or after this time, then read from it",
@@ -239,7 +259,7 @@ def _add_directory(
     parser: argparse.ArgumentParser, metavar: str = "DIR", what: str = "data directory, or folder of one partition"
 ) -> None:
     parser.add_argument("directory", metavar=metavar, help=what)
-    parser.add_argument("--topic", metavar="NAME", action="append", help="only this topic (may be repeated)")
+    parser.add_argument("--topic", metavar="TOPIC", action="append", help="only this topic (may be repeated)")
     parser.add_argument(
-        "--partition", metavar="N", type=int, action="append", help="only this partition number (may be repeated)"
+        "--partition", metavar="N", type=natural, action="append", help="only this partition number (may be repeated)"
     )

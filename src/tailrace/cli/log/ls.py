@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from tailrace.cli.log.empty_partitions import fold_empty
 from tailrace.cli.log.partition_choice import files_at, finding_json, now_ms, open_directory
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table, time_text
 from tailrace.log.directories.data_directory import DataDirectory
@@ -19,16 +20,29 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_lines(json_document(_document(directory, partitions)))
     else:
-        print_lines(*_text(directory, partitions, options.segments))
+        listed, folded = partitions, list[str]()
+        if not options.topic and not options.segments:
+            listed, folded = fold_empty(partitions, lambda facts: facts.folder, _is_empty)
+        print_lines(
+            *_text(
+                directory,
+                partitions,
+                segment_table(partitions) if options.segments else [*_partition_table(listed), *folded],
+            )
+        )
     return 0 if all(facts.is_readable for facts in partitions) else 1
 
 
-def _text(directory: DataDirectory, partitions: list[PartitionFacts], with_segments: bool) -> list[str]:
+def _is_empty(facts: PartitionFacts) -> bool:
+    return facts.is_readable and not facts.size and not facts.log_end_offset and not facts.findings
+
+
+def _text(directory: DataDirectory, partitions: list[PartitionFacts], listing: list[str]) -> list[str]:
     lines = [_headline(directory)]
     if not partitions:
         return [*lines, "no partitions yet", *_findings(directory.findings)]
     lines.append("")
-    lines += segment_table(partitions) if with_segments else _partition_table(partitions)
+    lines += listing
     segments = sum(len(facts.segments) for facts in partitions)
     size = sum(facts.size for facts in partitions)
     total = f"{count_text(len(partitions), 'partition')}, {count_text(segments, 'segment')}, {size_text(size)}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from tailrace.cli.log.empty_partitions import fold_empty
 from tailrace.cli.log.partition_choice import files_at, finding_json, open_directory
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
-from tailrace.cli.progress_bar import Progress
+from tailrace.cli.terminal.progress_bar import Progress
 from tailrace.log.directories.data_directory import DataDirectory
 from tailrace.log.disk.files import Files
 from tailrace.log.inspect.findings import Finding
@@ -23,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_lines(json_document(report_document(directory, results, findings)))
     else:
-        print_lines(*report_text(directory, results, findings))
+        print_lines(*report_text(directory, results, findings, is_folded=not options.topic))
     return 1 if any(finding.is_problem for finding in findings) else 0
 
 
@@ -37,7 +38,13 @@ def verify_all(files: Files, directory: DataDirectory, *, deep: bool) -> list[Pa
     return results
 
 
-def report_text(directory: DataDirectory, results: list[PartitionResult], findings: list[Finding]) -> list[str]:
+def report_text(
+    directory: DataDirectory, results: list[PartitionResult], findings: list[Finding], *, is_folded: bool
+) -> list[str]:
+    """Return the report as lines. If `is_folded`, empty partitions of internal topics share one line."""
+    listed, folded = results, list[str]()
+    if is_folded:
+        listed, folded = fold_empty(results, lambda one: one.folder, lambda one: not one.size and not one.findings)
     heads = ["<PARTITION", "SEGMENTS", "SIZE", "BATCHES", "RECORDS", "INDEX ENTRIES", "SNAPSHOTS", "<"]
     rows = [
         [
@@ -50,10 +57,10 @@ def report_text(directory: DataDirectory, results: list[PartitionResult], findin
             result.snapshots,
             count_text(len(result.problems), "problem") if result.problems else "ok",
         ]
-        for result in results
+        for result in listed
     ]
     lines = [directory.path, ""]
-    lines += table(heads, rows) if rows else ["no partitions"]
+    lines += [*table(heads, rows), *folded] if results else ["no partitions"]
     for title, wanted in (("Problems", True), ("Notes", False)):
         chosen = [finding for finding in findings if finding.is_problem is wanted]
         if chosen:

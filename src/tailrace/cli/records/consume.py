@@ -8,31 +8,38 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from functools import partial
 
-from tailrace.cli.connecting import chosen_partitions, connected
+from tailrace.cli.connection.connecting import chosen_partitions, chosen_topic, connected
 from tailrace.cli.errors import CommandError
-from tailrace.cli.output import print_lines, warn
-from tailrace.cli.records.record_filter import record_filter
-from tailrace.cli.records.record_text import json_record, text_record
+from tailrace.cli.output import warn
+from tailrace.cli.records.group_consume import consume_group
+from tailrace.cli.records.record_printer import RecordPrinter
 from tailrace.cli.records.start_place import Start, StartPlace
 from tailrace.client.batches import FetchOptions, fetch, fetch_range
 from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import OffsetOutOfRange
 from tailrace.client.offsets import earliest_offsets, find_offsets, latest_offsets
-from tailrace.client.visible_batches import Batch, IsolationLevel
-from tailrace.model.ids import NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset, TopicPartition
-from tailrace.model.topic_config import LONG_MAX
-from tailrace.records.batch import CorruptBatch, RecordBatch
-from tailrace.records.record import Record, iter_records
+from tailrace.client.visible_batches import IsolationLevel
+from tailrace.model.ids import Offset, TopicPartition
 
 
 def run(options: argparse.Namespace) -> int:
+    name = chosen_topic(options)
+    if options.group is not None and options.partition:
+        raise CommandError("--group and --partition exclude each other: the group assigns the partitions")
     fetch_options = FetchOptions(isolation=IsolationLevel[options.isolation.upper()], max_bytes=8_388_608)
     with connected(options) as cluster:
-        partitions = chosen_partitions(cluster.topic(options.topic), options)
+        topic = cluster.topic(name)
+        printer = RecordPrinter(options)
+        if options.group is not None:
+            place = options.start or StartPlace(Start.BEGINNING)
+            starts = partial(_starts, cluster, place, fetch_options.isolation)
+            target = options.group, topic.name
+            consume_group(cluster, target, starts, fetch_options, printer, follow=options.follow)
+            return 0
+        partitions = chosen_partitions(topic, options)
         bounds = _Bounds(cluster, partitions, options, fetch_options.isolation)
-        printer = _Printer(options, bounds.first)
         if options.follow:
             _follow(cluster, bounds, fetch_options, printer)
         else:
@@ -59,6 +66,24 @@ class _Bounds:
         # `first` is the first offset to print. `starts` is the first offset to fetch, which must be inside the log.
         self.first = {partition: max(offset, earliest[partition]) for partition, offset in wanted.items()}
         self.starts = {partition: min(offset, self.ends[partition]) for partition, offset in self.first.items()}
+        if options.start is not None and options.start.start is Start.OFFSET:
+            self._warn_of_empty_ranges(options.start.number)
+
+    def _warn_of_empty_ranges(self, offset: Offset) -> None:
+        after = [f"{partition.partition} ends at {end}" for partition, end in self.ends.items() if offset > end]
+        if after:
+            more = f" and {len(after) - 3} more" if len(after) > 3 else ""
+            warn(f"--from {offset} is after the end of partitions of the topic: {', '.join(after[:3])}{more}")
+
+
+def _starts(
+    cluster: ClusterClient, place: StartPlace, isolation: IsolationLevel, partitions: list[TopicPartition]
+) -> dict[TopicPartition, Offset]:
+    """Return the first offsets of partitions at a place, inside their logs."""
+    earliest = earliest_offsets(cluster, partitions)
+    ends = latest_offsets(cluster, partitions, isolation)
+    wanted = _offsets_of(place, cluster, earliest, ends, isolation)
+    return {one: min(max(offset, earliest[one]), ends[one]) for one, offset in wanted.items()}
 
 
 def _offsets_of(
@@ -85,13 +110,13 @@ def _read(
     partition: TopicPartition,
     bounds: _Bounds,
     fetch_options: FetchOptions,
-    printer: _Printer,
+    printer: RecordPrinter,
 ) -> None:
     start, end = bounds.starts[partition], bounds.ends[partition]
     while True:
         try:
             for batch in fetch_range(cluster, partition, start, end, fetch_options):
-                printer.show(partition, batch, start, end)
+                printer.show(partition, batch, max(start, bounds.first[partition]), end)
                 if not printer.left:
                     return
             return
@@ -99,7 +124,7 @@ def _read(
             start = _skip_deleted(cluster, partition, error)
 
 
-def _follow(cluster: ClusterClient, bounds: _Bounds, fetch_options: FetchOptions, printer: _Printer) -> None:
+def _follow(cluster: ClusterClient, bounds: _Bounds, fetch_options: FetchOptions, printer: RecordPrinter) -> None:
     positions = dict(bounds.starts)
     while printer.left:
         try:
@@ -110,7 +135,7 @@ def _follow(cluster: ClusterClient, bounds: _Bounds, fetch_options: FetchOptions
             continue
         for partition, fetched in found.items():
             for batch in fetched.batches(check_crcs=fetch_options.check_crcs):
-                printer.show(partition, batch, positions[partition])
+                printer.show(partition, batch, max(positions[partition], bounds.first[partition]))
                 if not printer.left:
                     return
             positions[partition] = fetched.next_position(positions[partition])
@@ -124,51 +149,3 @@ def _skip_deleted(cluster: ClusterClient, partition: TopicPartition, error: Offs
         raise error
     warn(f"{partition}: offsets {error.offset} to {earliest - 1} were deleted during the read")
     return earliest
-
-
-class _Printer:
-    """Prints the records that match the options, up to --max."""
-
-    def __init__(self, options: argparse.Namespace, first: dict[TopicPartition, Offset]) -> None:
-        self.left = LONG_MAX if options.max is None else options.max
-        self._options = options
-        self._first = first
-        self._matches = record_filter(options)
-
-    def show(self, partition: TopicPartition, batch: Batch, start: Offset, end: Offset = LONG_MAX) -> None:
-        start = max(start, self._first[partition])
-        for record in _records(partition, batch):
-            if start <= record.offset < end and self._matches(record):
-                self._show(partition, record, batch)
-                self.left -= 1
-                if not self.left:
-                    return
-
-    def _show(self, partition: TopicPartition, record: Record, batch: Batch) -> None:
-        options = self._options
-        if options.values:
-            sys.stdout.buffer.write((b"" if record.value is None else record.value) + b"\n")
-            return
-        found = record, batch if isinstance(batch, RecordBatch) else _MESSAGE_FACTS
-        if options.json:
-            print_lines(json_record(found, options.encoding, partition=partition, with_more=options.more))
-        else:
-            print_lines(text_record(found, options.encoding, partition))
-
-
-class _MessageFacts:
-    """Batch fields for messages of formats 0 and 1, which have neither producer nor epoch."""
-
-    leader_epoch = NO_LEADER_EPOCH
-    producer_id = NO_PRODUCER_ID
-    producer_epoch = NO_PRODUCER_EPOCH
-
-
-_MESSAGE_FACTS = _MessageFacts()
-
-
-def _records(partition: TopicPartition, batch: Batch) -> Iterable[Record]:
-    try:
-        return list(iter_records(batch)) if isinstance(batch, RecordBatch) else batch.records()
-    except CorruptBatch as error:
-        raise CommandError(f"{partition}: {batch!r} cannot be read: {error}", status=1) from error

@@ -16,11 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tailrace.cli.connecting import connected
+from tailrace.cli.connection.connecting import chosen_topic, connected
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import count_text, json_document, print_lines
 from tailrace.cli.records.produce_lines import NewRecord, line_groups, line_reader
 from tailrace.client.cluster.metadata import TopicMetadata
+from tailrace.client.errors import ClientError
 from tailrace.client.producing.partitioner import partition_of_key
 from tailrace.client.producing.producer import NO_OFFSET, Acks, BatchProducer, NotDelivered, Produced
 from tailrace.model.ids import Offset, TopicPartition
@@ -31,9 +32,13 @@ _ACKS = {"all": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
 
 
 def run(options: argparse.Namespace) -> int:
+    name = chosen_topic(options)
+    if options.key is not None and options.json:
+        raise CommandError("--key and --json exclude each other: a JSON line has its own key")
     read = line_reader(options)
+    key = None if options.key is None else options.key.encode()
     with connected(options) as cluster, _input(options) as descriptor:
-        topic = cluster.topic(options.topic)
+        topic = cluster.topic(name)
         if options.partition is not None:
             topic.partition(options.partition)  # raises an error if it does not exist
         producer = BatchProducer(cluster, acks=_ACKS[options.acks])
@@ -45,16 +50,16 @@ def run(options: argparse.Namespace) -> int:
                     number += 1
                     record = read(line)
                     partition = record.partition if options.partition is None else options.partition
-                    writer.add(record._replace(partition=partition))
+                    writer.add(record._replace(partition=partition, key=record.key if key is None else key))
                 if is_input_idle:
                     writer.send_all()
             writer.send_all()
         except ValueError as error:
             raise _incomplete(f"line {number}: {error}", writer) from None
-        except NotDelivered as error:
+        except ClientError as error:
             raise _incomplete(str(error), writer) from error
     if not options.quiet:
-        _report(options, writer)
+        _report(options, name, writer)
     return 0
 
 
@@ -148,7 +153,7 @@ class LineWriter:
                 result.last_offset = produced.base_offset + count - 1
 
 
-def _report(options: argparse.Namespace, writer: LineWriter) -> None:
+def _report(options: argparse.Namespace, topic: str, writer: LineWriter) -> None:
     results = sorted(writer.results.items())
     if options.json:
         partitions: list[dict[str, Any]] = [
@@ -160,7 +165,7 @@ def _report(options: argparse.Namespace, writer: LineWriter) -> None:
             }
             for number, result in results
         ]
-        print_lines(json_document({"topic": options.topic, "records": writer.written, "partitions": partitions}))
+        print_lines(json_document({"topic": topic, "records": writer.written, "partitions": partitions}))
         return
     if not results:
         print_lines("no records written: the input was empty")
@@ -170,4 +175,4 @@ def _report(options: argparse.Namespace, writer: LineWriter) -> None:
             where = "sent without acknowledgement"
         elif result.first_offset == result.last_offset:
             where = f"at offset {result.first_offset}"
-        print_lines(f"{options.topic}-{number}: {count_text(result.records, 'record')} {where}")
+        print_lines(f"{topic}-{number}: {count_text(result.records, 'record')} {where}")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from tailrace.cli.errors import CommandError
-from tailrace.cli.options import timestamp
+from tailrace.cli.parsing.options import timestamp
 
 CHUNK_BYTES: Final = 262_144
 LINGER_S: Final = 0.01  # time to wait for more lines before the input counts as idle
@@ -52,7 +52,12 @@ def line_groups(descriptor: int) -> Iterator[tuple[list[bytes], bool]]:
 
 
 def _is_ready(descriptor: int) -> bool:
-    """Return True if a read would return within LINGER_S. A file is always ready, a pipe or terminal if it has data."""
+    """Return True if a read would return within LINGER_S. A file is always ready, a pipe or terminal if it has data.
+
+    Windows has no such call: there each group of lines is sent at once.
+    """
+    if not hasattr(select, "poll"):
+        return False
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(LINGER_S * 1_000))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from tailrace.cli.options import (
+from tailrace.cli.parsing.options import (
     ENCODINGS,
     Parsers,
     add_cluster,
@@ -16,6 +17,28 @@ from tailrace.cli.options import (
     positive,
 )
 from tailrace.cli.records.start_place import start_place
+
+if TYPE_CHECKING:
+    from tailrace.cli.records.record_format import RecordFormat
+
+
+def _add_topic(parser: argparse.ArgumentParser, what: str) -> None:
+    once = parser.add_mutually_exclusive_group(required=True)
+    once.add_argument("topic", metavar="TOPIC", nargs="?", help=what)
+    once.add_argument("-t", "--topic", dest="topic_option", metavar="TOPIC", help="the same, as for kcat")
+
+
+def group_name(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the name of a group is empty")
+    return text
+
+
+def record_format(text: str) -> RecordFormat:
+    """Compile a format. The module is imported when the option is used, so that `--help` is quick."""
+    from tailrace.cli.records import record_format as formats
+
+    return formats.record_format(text)
 
 
 def add_produce(nouns: Parsers) -> None:
@@ -35,23 +58,34 @@ def add_produce(nouns: Parsers) -> None:
           echo hello | tailrace produce orders
           tailrace produce orders --key-separator : --file lines.txt --compression zstd
           printf 'trace:1,user:me\\tkey=value\\n' | tailrace produce orders --headers --key-separator =
+          echo hello | tailrace produce -b kafka-1:9092 -t orders -p 0 -k customer-7 -H trace=1
           echo '{"key": "k1", "value": {"total": 17}, "headers": {"trace": "1"}}' | tailrace produce orders --json
           tailrace consume orders --json | tailrace produce copy --json --repartition
         """,
     )
-    parser.add_argument("topic", metavar="TOPIC", help="topic to write to")
+    _add_topic(parser, "topic to write to")
     parser.add_argument("--file", metavar="PATH", help="file to read lines from (default: standard input)")
-    parser.add_argument(
-        "--key-separator", metavar="TEXT", help="text between key and value in a line; \\t is a tab (default: no keys)"
+    keys = parser.add_mutually_exclusive_group()
+    keys.add_argument(
+        "-K",
+        "--key-separator",
+        metavar="TEXT",
+        help="text between key and value in a line; \\t is a tab (default: no keys)",
     )
+    keys.add_argument("-k", "--key", metavar="TEXT", help="key of every record")
     parser.add_argument(
         "--headers", action="store_true", help="each line starts with its headers: name:text,name:text and a tab"
     )
     parser.add_argument(
-        "--header", metavar="NAME=VALUE", action="append", default=[], help="header of every record (may be repeated)"
+        "-H",
+        "--header",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="header of every record (may be repeated)",
     )
     parser.add_argument("--null", metavar="TEXT", help="text that stands for a null key, value or header")
-    parser.add_argument("--partition", metavar="N", type=natural, help="write all records to this partition")
+    parser.add_argument("-p", "--partition", metavar="N", type=natural, help="write all records to this partition")
     parser.add_argument(
         "--repartition", action="store_true", help="ignore the field partition of JSON lines; choose by the key"
     )
@@ -63,12 +97,13 @@ def add_produce(nouns: Parsers) -> None:
     )
     _add_sending_options(parser)
     add_cluster(parser)
-    add_json(parser, "read lines as JSON objects, and print the report as JSON")
+    add_json(parser, "read lines as JSON objects, and print the report as JSON", "-J")
     parser.set_defaults(run="tailrace.cli.records.produce:run")
 
 
 def _add_sending_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "-z",
         "--compression",
         choices=("none", "gzip", "snappy", "lz4", "zstd"),
         default="none",
@@ -96,10 +131,17 @@ def add_consume(nouns: Parsers) -> None:
         """
         Print the records of a topic, one per line: partition, offset, time (UTC), key, value and headers. The command
         reads one partition after the other, up to the end offsets at its start. With --follow it keeps printing new
-        records until Ctrl-C or --max. It uses no consumer group and commits no offsets.
+        records until Ctrl-C or --max.
+
+        Without --group, all partitions are read and nothing is committed. With --group, the command is a member of that
+        consumer group: it reads the partitions that the group assigns, from their committed offsets, and commits what
+        it has printed. --from then applies to partitions without a committed offset.
 
         WHERE is `beginning` (the default), `latest` (the default with --follow), an offset, -N for the last N offsets
         of each partition, or a time: @milliseconds since 1970, or ISO 8601 (UTC if it has no time zone).
+
+        FORMAT has the tokens of kcat: %t topic, %p partition, %o offset, %T timestamp, %k key, %K size of the key,
+        %s value, %S size of the value (-1: null), %h headers, and \\n \\r \\t \\xHH.
         """,
         """
         examples:
@@ -108,13 +150,11 @@ def add_consume(nouns: Parsers) -> None:
           tailrace consume orders --from -5
           tailrace consume orders --from 2026-01-31T12:00:00Z --key customer-7 --isolation read_committed
           tailrace consume orders --follow --json | jq -r .value
+          tailrace consume orders --group billing --follow
+          tailrace consume -b kafka-1:9092 -t orders -p 0 -o -5 -c 5 -f '%t-%p %o %k: %s\\n'
         """,
     )
-    parser.add_argument("topic", metavar="TOPIC", help="topic to read")
-    parser.add_argument("--from", dest="start", metavar="WHERE", type=start_place, help="start of the read, see above")
-    add_partition(parser)
-    parser.add_argument("--max", metavar="N", type=positive, help="maximum number of records to print (default: all)")
-    parser.add_argument("--follow", action="store_true", help="wait for new records and print them")
+    _add_reading_options(parser)
     add_isolation(parser)
     parser.add_argument(
         "--encoding",
@@ -128,7 +168,11 @@ def add_consume(nouns: Parsers) -> None:
     parser.add_argument("--header", metavar="NAME[=VALUE]", help="only records with this header")
     add_cluster(parser)
     form = parser.add_mutually_exclusive_group()
-    add_json(form, "one JSON object per line: topic, partition, offset, timestamp, key, value, headers")
+    add_json(form, "one JSON object per line: topic, partition, offset, timestamp, key, value, headers", "-J")
+    form.add_argument(
+        "-f", "--format", metavar="FORMAT", type=record_format, help="print records in this format, see above"
+    )
+    form.add_argument("-K", "--key-separator", metavar="TEXT", help="print key, TEXT and value; \\t is a tab")
     form.add_argument("--values", action="store_true", help="print only the values, unchanged, one per line")
     parser.add_argument(
         "--more",
@@ -136,3 +180,18 @@ def add_consume(nouns: Parsers) -> None:
         help="more fields in JSON: timestampType, leaderEpoch, producerId, producerEpoch, sequence",
     )
     parser.set_defaults(run="tailrace.cli.records.consume:run")
+
+
+def _add_reading_options(parser: argparse.ArgumentParser) -> None:
+    _add_topic(parser, "topic to read")
+    parser.add_argument(
+        "-o", "--from", dest="start", metavar="WHERE", type=start_place, help="start of the read, see above"
+    )
+    add_partition(parser, "-p")
+    parser.add_argument("-G", "--group", metavar="NAME", type=group_name, help="read as a member of this group")
+    parser.add_argument(
+        "-c", "--max", metavar="N", type=positive, help="maximum number of records to print (default: all)"
+    )
+    ending = parser.add_mutually_exclusive_group()
+    ending.add_argument("--follow", action="store_true", help="wait for new records and print them")
+    ending.add_argument("-e", dest="until_end", action="store_true", help="stop at the end of the topic (the default)")

@@ -6,7 +6,7 @@ import argparse
 from enum import Enum
 from typing import NamedTuple
 
-from tailrace.cli.options import timestamp
+from tailrace.cli.parsing.options import timestamp
 
 
 class Start(Enum):
@@ -31,7 +31,7 @@ def start_place(text: str) -> StartPlace:
     if digits.isascii() and digits.isdigit():
         return StartPlace(Start.BEFORE_END if text.startswith("-") else Start.OFFSET, int(digits))
     try:
-        return StartPlace(Start.TIME, timestamp(text.removeprefix("@")))
+        return StartPlace(Start.TIME, timestamp(text.removeprefix("s@").removeprefix("@")))
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a start: give beginning, latest, an offset, -N for the last N offsets, "

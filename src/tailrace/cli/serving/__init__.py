@@ -2,10 +2,12 @@
 
 serving_arguments.py   options of `serve`, `top` and `explain`
 serve.py               `serve`: a broker as a process
+container.py           a broker in a container, with its settings from KAFKA_… variables
 log_format.py          log lines as text or JSON
 top.py                 `top`: current activity, refreshed in place
 top_reading.py         the counters of a broker or cluster at one moment
 top_view.py            two readings as rates
+explain_waiting.py     `explain waiting`: the requests that wait and the fetch sessions
 explain_fetch.py       `explain fetch`: a running broker runs a fetch and reports each step
 http_get.py            reads a page of a broker's HTTP endpoint
 """

@@ -11,6 +11,12 @@ from tailrace.cli.errors import CommandError
 TIMEOUT_S: Final = 10.0
 
 
+def _reason(error: Exception) -> str:
+    """Return the text of an error, without the number of the system's error code."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return text[:1].lower() + text[1:] if text else type(error).__name__
+
+
 class Page(NamedTuple):
     status: int
     reason: str
@@ -35,4 +41,5 @@ def get(url: str, path: str, *, more_s: float = 0.0) -> Page:
         finally:
             connection.close()
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise CommandError(f"no response from {url}: {error} (was the broker started with --metrics-port?)") from error
+        hint = "was the broker started with --metrics-port?"
+        raise CommandError(f"no response from {url}: {_reason(error)} ({hint})") from error

@@ -18,12 +18,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.config.properties_file import MalformedProperties, parse_properties
 from tailrace.broker.startup.open_broker import REFUSALS
+from tailrace.cli.console.beside_broker import ConsoleBeside, local_address
 from tailrace.cli.errors import CommandError
 from tailrace.cli.serving.log_format import set_up_logging
 from tailrace.log.disk.files import DiskFiles
 from tailrace.metadata.storage.storage_format import is_formatted
+from tailrace.model.kernel_forms import describe_kernels
 from tailrace.model.log_fields import fields
 from tailrace.node.serving import broker_builder, has_telemetry, server_settings, split_settings, umask_of
 from tailrace.server.run_broker import run_broker
@@ -40,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
     began = time.perf_counter()
     set_up_logging(options.log_level, options.log_format)
     properties = gather_properties(options)
+    console = _console(options)
     has_served = False
 
     def report_ready(server: Server) -> None:
@@ -60,7 +64,12 @@ def run(options: argparse.Namespace) -> int:
         )
         if metrics is not None:
             places += f", metrics on {metrics},"
-        print(f"tailrace serves {places} from {properties['log.dirs']} ({took_ms:.0f} ms)", flush=True)
+        how = f"{took_ms:.0f} ms, {describe_kernels()}"
+        print(f"tailrace serves {places} from {properties['log.dirs']} ({how})", flush=True)
+        if options.ready_line is not None:
+            print(options.ready_line, flush=True)
+        if console is not None:
+            _start(console, server, config)
 
     try:
         config, own_settings = split_settings(properties)
@@ -70,19 +79,49 @@ def run(options: argparse.Namespace) -> int:
             raise CommandError(
                 "--add-scram works only for a standalone node: use kafka-configs for the credentials of a cluster"
             )
-        if options.add_scram and any(is_formatted(DiskFiles(), path) for path in config.log_dirs):
-            _log.warning(
-                "--add-scram has no effect on an existing directory; change its credentials with kafka-configs"
-            )
+        if console is not None:
+            console.check_listeners(one.security_protocol for one in config.listeners)
+        if any(is_formatted(DiskFiles(), path) for path in config.log_dirs):
+            _warn_without_effect(options)
         umask = umask_of(own_settings)
         os.umask(umask)
         build = broker_builder(
-            config, umask=umask, telemetry=has_telemetry(own_settings), credentials=read_credentials(options.add_scram)
+            config,
+            umask=umask,
+            telemetry=has_telemetry(own_settings),
+            credentials=read_credentials(options.add_scram),
+            cluster_id=options.cluster_id,
         )
         run_broker(build, server_settings(config, own_settings), on_ready=report_ready)
     except REFUSALS as error:
         raise CommandError(str(error), status=FAILED if has_served else CANNOT_START) from error
+    finally:
+        if console is not None:
+            console.stop()
     return 0
+
+
+def _start(console: ConsoleBeside, server: Server, config: BrokerConfig) -> None:
+    protocols = {one.name: one.security_protocol for one in config.listeners}
+    listeners = [(protocols[one.name], local_address(one.host, one.port)) for one in server.endpoints]
+    console.start(listeners, config.log_dirs[0], None if server.metrics is None else server.metrics.address)
+
+
+def _console(options: argparse.Namespace) -> ConsoleBeside | None:
+    """Return the console that is wanted, not yet started."""
+    if options.console is not None:
+        return ConsoleBeside(options.console, may_write=options.console_write, client_config=options.console_config)
+    if options.console_write or options.console_config is not None:
+        raise CommandError("--console-write and --console-config need --console")
+    return None
+
+
+def _warn_without_effect(options: argparse.Namespace) -> None:
+    """Log a warning for each option that only a new directory takes."""
+    if options.add_scram:
+        _log.warning("--add-scram has no effect on an existing directory; change its credentials with kafka-configs")
+    if options.cluster_id is not None:
+        _log.warning("--cluster-id has no effect on an existing directory, which keeps its cluster id")
 
 
 def read_credentials(sources: Sequence[str]) -> list[str]:
@@ -119,6 +158,8 @@ def gather_properties(options: argparse.Namespace) -> dict[str, str]:
         if "tailrace.metrics.port" in chosen:
             raise CommandError("--metrics-port and -o tailrace.metrics.port set the same property: give only one")
         properties["tailrace.metrics.port"] = str(options.metrics_port)
+    elif options.console is not None:
+        properties.setdefault("tailrace.metrics.port", "0")  # the console shows the traffic
     properties.update(chosen)
     if "log.dirs" not in properties:
         if "log.dir" not in properties:

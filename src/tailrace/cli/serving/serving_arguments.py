@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from tailrace.cli.options import (
+import argparse
+
+from tailrace.cli.console.console_arguments import add_console_options
+from tailrace.cli.parsing.options import (
     DEFAULT_METRICS,
     Parsers,
     add_cluster,
     add_isolation,
     add_json,
+    cluster_id,
     described,
     natural,
     port,
@@ -31,6 +35,7 @@ def add_serve(nouns: Parsers) -> None:
           tailrace serve --data ./data --port 9092
           tailrace serve --data ./data --port 9092 -o auto.create.topics.enable=false -o num.partitions=3
           tailrace serve --config server.properties
+          tailrace serve --data ./data --console
           tailrace serve --data ./data --metrics-port 9404 --log-level info --log-format json
           tailrace serve --data ./data -o listeners=INSIDE://127.0.0.1:9092,OUTSIDE://:9093 \\
               -o listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT
@@ -48,6 +53,14 @@ def add_serve(nouns: Parsers) -> None:
         default=[],
         help="a broker setting (may be repeated)",
     )
+    _add_new_directory(serve)
+    add_console_options(serve)
+    _add_output(serve)
+    serve.set_defaults(run="tailrace.cli.serving.serve:run")
+
+
+def _add_new_directory(serve: argparse.ArgumentParser) -> None:
+    """Add the options that have an effect when a new directory is formatted."""
     serve.add_argument(
         "--add-scram",
         metavar="@FILE",
@@ -55,6 +68,19 @@ def add_serve(nouns: Parsers) -> None:
         default=[],
         help="SCRAM credentials to store when formatting a new directory: a file, or - for standard input, with lines "
         "as `kafka-storage format` takes them: SCRAM-SHA-512=[name=alice,password=secret] (may be repeated)",
+    )
+    serve.add_argument(
+        "--cluster-id",
+        metavar="ID",
+        type=cluster_id,
+        help="cluster id to store when formatting a new directory, as `kafka-storage random-uuid` prints it "
+        "(default: a random one)",
+    )
+
+
+def _add_output(serve: argparse.ArgumentParser) -> None:
+    serve.add_argument(
+        "--ready-line", metavar="TEXT", help="one more line to print when clients can connect, for programs that wait"
     )
     serve.add_argument(
         "--metrics-port",
@@ -75,7 +101,6 @@ def add_serve(nouns: Parsers) -> None:
         default="text",
         help="format of log lines: text for people, or one JSON object per line (default: text)",
     )
-    serve.set_defaults(run="tailrace.cli.serving.serve:run")
 
 
 def add_top(nouns: Parsers) -> None:
@@ -121,9 +146,36 @@ def add_explain(nouns: Parsers) -> None:
         """
         examples:
           tailrace explain fetch orders --offset 4711
+          tailrace explain waiting
         """,
     )
     verbs = explain.add_subparsers(title="verbs", metavar="VERB", required=True)
+    _add_explain_fetch(verbs)
+    _add_explain_waiting(verbs)
+
+
+def _add_explain_waiting(verbs: Parsers) -> None:
+    parser = described(
+        verbs.add_parser("waiting", help="list the requests that wait, and the fetch sessions"),
+        """
+        List the requests that wait in a running broker: fetches for records, produces for replicas, and others.
+        WOKEN BY names the partitions whose change would wake a request before its deadline. Below are the fetch
+        sessions, those that were used last first. At most 500 of each are listed.
+
+        The broker must serve metrics: `tailrace serve --metrics-port 9404`.
+        """,
+        """
+        examples:
+          tailrace explain waiting
+          tailrace explain waiting --json | jq '.operations[] | select(.kind == "DelayedProduce")'
+        """,
+    )
+    _add_metrics(parser)
+    add_json(parser, "one JSON document")
+    parser.set_defaults(run="tailrace.cli.serving.explain_waiting:run")
+
+
+def _add_explain_fetch(verbs: Parsers) -> None:
     parser = described(
         verbs.add_parser("fetch", help="show session, authorization, waiting, budget, index probes and slice"),
         """
@@ -155,11 +207,15 @@ def add_explain(nouns: Parsers) -> None:
         "--max-wait-ms", metavar="N", type=natural, help="maximum wait in milliseconds, up to 60000 (default: 0)"
     )
     add_isolation(parser)
+    _add_metrics(parser)
+    add_json(parser, "one JSON document")
+    parser.set_defaults(run="tailrace.cli.serving.explain_fetch:run")
+
+
+def _add_metrics(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metrics",
         metavar="URL",
         default=DEFAULT_METRICS,
         help=f"address of the broker's metrics, HOST:PORT (default: {DEFAULT_METRICS})",
     )
-    add_json(parser, "one JSON document")
-    parser.set_defaults(run="tailrace.cli.serving.explain_fetch:run")

@@ -11,15 +11,15 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 
-from tailrace.cli.connecting import connected
+from tailrace.cli.connection.connecting import bootstrap_text, connected
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import json_line, print_lines
-from tailrace.cli.screen import own_screen, paint
 from tailrace.cli.serving.http_get import get
 from tailrace.cli.serving.top_reading import Reading, read_cluster, read_metrics
 from tailrace.cli.serving.top_view import compare, show
+from tailrace.cli.terminal.screen import own_screen, paint
 from tailrace.metrics.scrape import MalformedMetrics, Scrape
 
 
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     if options.metrics is not None:
         return _watch(options, lambda: _read_url(options.metrics))
     with connected(options) as cluster:
-        return _watch(options, lambda: read_cluster(cluster, options.bootstrap, time.time()))
+        return _watch(options, lambda: read_cluster(cluster, bootstrap_text(cluster), time.time()))
 
 
 def _watch(options: argparse.Namespace, read: Callable[[], Reading]) -> int:
@@ -35,7 +35,7 @@ def _watch(options: argparse.Namespace, read: Callable[[], Reading]) -> int:
     count = 1 if options.once else options.count
     before = read()
     shown = 0
-    with own_screen() if is_live else nullcontext(), suppress(KeyboardInterrupt):
+    with own_screen() if is_live else nullcontext():
         while count is None or shown < count:
             time.sleep(options.interval)
             now = read()

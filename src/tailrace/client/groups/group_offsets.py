@@ -58,8 +58,15 @@ def commit_offset(
     commit_offsets(coordinators, group, {partition: OffsetAndMetadata(offset, metadata)})
 
 
-def commit_offsets(coordinators: Coordinators, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-    """Commit offsets for a group without members. A group with members refuses (UNKNOWN_MEMBER_ID)."""
+def commit_offsets(
+    coordinators: Coordinators,
+    group: str,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    *,
+    generation: int = NO_GENERATION,
+    member_id: str = "",
+) -> None:
+    """Commit offsets as a member, or for a group without members. Otherwise a group refuses (UNKNOWN_MEMBER_ID)."""
 
     def check(answer: OffsetCommitResponse) -> None:
         for topic in answer.topics:
@@ -76,6 +83,9 @@ def commit_offsets(coordinators: Coordinators, group: str, offsets: Mapping[Topi
             )
         )
     request = OffsetCommitRequest(
-        group_id=group, generation_id_or_member_epoch=NO_GENERATION, topics=list(topics.values())
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        topics=list(topics.values()),
     )
     coordinators.ask(CoordinatorKind.GROUP, group, request, check, at_most=LAST_COMMIT_BY_NAME)

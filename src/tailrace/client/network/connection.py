@@ -29,7 +29,13 @@ from tailrace.client.errors import (
 from tailrace.client.network.address import Address
 from tailrace.client.network.retry_budget import Clock, SystemClock
 from tailrace.client.network.sockets import OpenSocket, fill, opener
-from tailrace.client.security.listener_probe import explain_failed_handshake, explain_lost_connection, wants_tls
+from tailrace.client.security.listener_probe import (
+    explain_failed_handshake,
+    explain_lost_connection,
+    explain_silence,
+    speaks_http,
+    wants_tls,
+)
 from tailrace.client.security.sasl import authenticate
 from tailrace.client.settings import ClientSettings
 from tailrace.model.errors import ErrorCode
@@ -45,6 +51,8 @@ from tailrace.protocol.registry import response_class
 # A Fetch response has 50 MB by default, and may exceed that by one batch, which is below 100 MB. The limit also detects
 # other protocols: the first bytes of an HTTP response or a TLS alert, read as a length, are above it.
 ANSWER_BYTES_MAX: Final = 268_435_456
+# A listener that is silent for longer after the first request may speak another protocol, so it is probed.
+SILENCE_S: Final = 2.0
 # Smaller parts are joined into one buffer. For a larger part, another system call is cheaper than a copy.
 JOINED_BYTES_MAX: Final = 65_536
 # After this share of its session lifetime a connection is replaced by a new one.
@@ -87,13 +95,18 @@ class Connection:
         self._may_probe = open_socket is None  # until the first response after ApiVersions
         self.broker_versions: dict[int, Versions] = {}
         self.features: dict[str, int] = {}  # finalized levels
-        try:
-            connect = open_socket or opener(self._settings.security)
-            self._socket = connect(address, self._settings.connect_timeout_ms / 1000)
-        except OSError as error:
-            raise self._not_connected(error) from error
+        self._connect = open_socket or opener(self._settings.security)
+        self._open()
         self._negotiate_versions()
         self._expires_s = self._authenticate()
+
+    def _open(self) -> None:
+        try:
+            self._socket = self._connect(self.address, self._settings.connect_timeout_ms / 1000)
+        except OSError as error:
+            raise self._not_connected(error) from error
+        self._closed = False
+        self._waiting = 0
 
     def _not_connected(self, error: OSError) -> ClientError:
         security = self._settings.security
@@ -151,8 +164,19 @@ class Connection:
         return self._clock.monotonic() + lifetime_ms / 1000 * SHARE_OF_SESSION
 
     def _ask_versions(self, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
-        ticket = self._send(request, version)
-        frame, position = self._receive_frame(ticket, self._settings.request_timeout_ms / 1000)
+        timeout_s = self._settings.request_timeout_ms / 1000
+        try:
+            ticket = self._send(request, version)
+            frame, position = self._receive_frame(ticket, min(timeout_s, SILENCE_S) if self._may_probe else timeout_s)
+        except AnswerTimedOut:
+            if not self._may_probe or timeout_s <= SILENCE_S:
+                raise
+            explained = explain_silence(self.address, self._settings.security)
+            if explained is not None:
+                raise explained from None
+            self._open()  # the broker may only be slow
+            ticket = self._send(request, version)
+            frame, position = self._receive_frame(ticket, timeout_s)
         # This is the only response whose version can differ from its request.
         if _INT16.unpack_from(frame, position)[0] == ErrorCode.UNSUPPORTED_VERSION:
             version = 0
@@ -271,6 +295,8 @@ class Connection:
     def _unexpected_start(self, ticket: Ticket, start: bytes) -> Exception:
         if start[:2] in (b"\x15\x03", b"\x16\x03"):
             return wants_tls(self.address, self._settings.security)
+        if start == b"HTTP":
+            return speaks_http(self.address)
         return InvalidAnswer(f"{self.address} responded to {_name(ticket)} with {start!r}…: is it a Kafka broker?")
 
     def _decode(self, kind: type[Any], frame: memoryview, version: int, position: int) -> Any:

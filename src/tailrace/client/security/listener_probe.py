@@ -6,6 +6,7 @@ second connection probes the port:
 - A connection without TLS ended before its first response: does the port respond to a TLS handshake?
 - A TLS handshake failed: does the port respond to ApiVersions without TLS?
 - The first request after ApiVersions ended the connection: does the port respond to SaslHandshake with mechanisms?
+- The port is silent: does it respond to an HTTP request, or to a TLS handshake?
 
 Each function returns the error to raise, or None if the probe found no reason.
 """
@@ -18,7 +19,7 @@ import ssl
 from struct import Struct
 from typing import Any, Final
 
-from tailrace.client.errors import UnsupportedSecurity
+from tailrace.client.errors import ClientError, InvalidAnswer, UnsupportedSecurity
 from tailrace.client.network.address import Address
 from tailrace.client.network.retry_budget import SystemClock
 from tailrace.client.network.sockets import OpenSocket, PlainSocket, fill, opener
@@ -35,6 +36,7 @@ from tailrace.protocol.registry import response_class
 PROBE_SECONDS: Final = 3.0
 _ANSWER_BYTES_MAX: Final = 65_536
 _CORRELATION_ID: Final = 1
+_HTTP: Final = b"HTTP/"
 _INT32: Final = Struct(">i")
 
 
@@ -58,10 +60,12 @@ def explain_lost_connection(
     )
 
 
-def explain_failed_handshake(address: Address, security: Security, error: OSError) -> UnsupportedSecurity | None:
+def explain_failed_handshake(address: Address, security: Security, error: OSError) -> ClientError | None:
     """Explain why a TLS handshake failed."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return UnsupportedSecurity(f"the certificate of {address} is not trusted: {error.verify_message}")
+    if not is_tls_alert(error) and _is_http(address, PlainSocket):
+        return speaks_http(address)
     is_ended = isinstance(error, ssl.SSLError | ConnectionResetError | BrokenPipeError)
     if is_ended and not is_tls_alert(error) and _speaks_plain_kafka(address):
         protocol = "PLAINTEXT or SASL_PLAINTEXT" if security.sasl is None else "SASL_PLAINTEXT"
@@ -69,6 +73,18 @@ def explain_failed_handshake(address: Address, security: Security, error: OSErro
     if isinstance(error, ssl.SSLError):
         return UnsupportedSecurity(f"the TLS handshake with {address} failed: {tls_reason(error)}")
     return None
+
+
+def explain_silence(address: Address, security: Security) -> ClientError | None:
+    """Explain why a listener does not respond to the first request."""
+    if _is_http(address, opener(security)):
+        return speaks_http(address)
+    return wants_tls(address, security) if security.tls is None and _speaks_tls(address) else None
+
+
+def speaks_http(address: Address) -> InvalidAnswer:
+    """Return the error for an HTTP server."""
+    return InvalidAnswer(f"{address} is an HTTP server, not a Kafka broker: give the port of a broker's listener")
 
 
 def wants_tls(address: Address, security: Security) -> UnsupportedSecurity:
@@ -103,6 +119,19 @@ def _speaks_tls(address: Address) -> bool:
             return True
     except OSError as error:
         return is_tls_alert(error)
+
+
+def _is_http(address: Address, open_socket: OpenSocket) -> bool:
+    """Return True if the port responds to an HTTP request. A Kafka broker closes the connection instead."""
+    clock = SystemClock()
+    start = bytearray(len(_HTTP))
+    try:
+        with contextlib.closing(open_socket(address, PROBE_SECONDS)) as connection:
+            connection.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
+            fill(memoryview(start), connection, clock.monotonic() + PROBE_SECONDS, clock)
+    except OSError:
+        return False
+    return start == _HTTP
 
 
 def _speaks_plain_kafka(address: Address) -> bool:

@@ -74,13 +74,18 @@ class GroupCoordinator:
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets(
             self._ensure,
-            metadata_size_max=settings.offset_metadata_size_max,
             retention_ms=settings.offsets_retention_ms,
         )
         self._timers = timers
         self._settings = settings
         self._rebalances = Rebalances(self._classic, timers, settings)
-        self.commits = OffsetCommits(self.groups, self.offsets, self._ensure, self._rebalances)
+        self.commits = OffsetCommits(
+            self.groups,
+            self.offsets,
+            self._ensure,
+            self._rebalances,
+            metadata_size_max=settings.offset_metadata_size_max,
+        )
         self._joining = ClassicJoins(self._rebalances, settings, new_uuid)
         self._membership = ClassicMembership(self._rebalances)
         new_id = new_member_id or new_uuid

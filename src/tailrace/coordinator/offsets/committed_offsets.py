@@ -1,8 +1,8 @@
-"""CommittedOffsets: how far each group has read each partition: commit, fetch, delete, expire.
+"""CommittedOffsets: the offsets of all groups of a shard: commit, fetch, delete, expire.
 
-An offset committed in a transaction is pending until the transaction ends: `end_transaction`. Of two commits the one
-further on in the log counts, whichever was in a transaction, so that compaction, which keeps the last record, cannot
-change what counts.
+An offset that is committed in a transaction is pending until the transaction ends: `end_transaction`. Of two commits,
+the one with the higher record offset in the log is valid, in a transaction or not. Compaction keeps the last record, so
+it cannot change which one is valid.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from tailrace.coordinator.offsets.offset_records import NO_EXPIRY, OffsetRecords
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import NO_PRODUCER_ID
-from tailrace.model.java.java_hash import java_length
 from tailrace.records.record import wrapped
 
 DEFAULT_RETENTION = -1
 
 Offsets = dict[str, dict[int, CommittedOffset]]  # topic → partition → offset
-Verdict: TypeAlias = ErrorCode | list[ErrorCode]  # on the partitions of a topic: one for all, or one for each
+Verdict: TypeAlias = ErrorCode | list[ErrorCode]  # for the partitions of a topic: one for all, or one for each
 
 
 class FetchedOffset(NamedTuple):
@@ -35,14 +34,13 @@ class FetchedOffset(NamedTuple):
 
 
 class CommittedOffsets:
-    def __init__(self, ensure_group: Callable[[str], object], *, metadata_size_max: int, retention_ms: int) -> None:
-        """`ensure_group(group_id)` makes the group that an offset is replayed for, if it does not exist."""
+    def __init__(self, ensure_group: Callable[[str], object], *, retention_ms: int) -> None:
+        """`ensure_group(group_id)` creates the group of a replayed offset, if it does not exist."""
         self._ensure_group = ensure_group
-        self._metadata_size_max = metadata_size_max
         self._retention_ms = retention_ms
         self._offsets: dict[str, Offsets] = {}  # by group
         self._pending: dict[int, dict[str, Offsets]] = {}  # by producer id, then by group
-        self._open: dict[str, set[int]] = {}  # group → producers with a transaction in it
+        self._open: dict[str, set[int]] = {}  # group → producers with an open transaction in it
 
     # Commit
 
@@ -54,55 +52,36 @@ class CommittedOffsets:
         *,
         retention_ms: int = DEFAULT_RETENTION,
         producer_id: int = NO_PRODUCER_ID,
-    ) -> tuple[OffsetRecords, list[Verdict]]:
-        """Return the records of a commit, and the verdict on each topic."""
+    ) -> OffsetRecords:
+        """Return the records of a commit."""
         expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else wrapped(now_ms + retention_ms)  # as Java adds
         records = OffsetRecords(group_id, now_ms, expire_ms, self.replay(producer_id))
-        verdicts: list[Verdict] = []
-        limit = self._metadata_size_max
         for topic in topics:
-            if not [None for one in topic.partitions if len(one[3]) > limit]:
-                verdicts.append(ErrorCode.NONE)
-                records.add(topic)
-                continue
-            codes = self._metadata_errors(topic)
-            kept = [one for one, code in zip(topic.partitions, codes, strict=True) if code is ErrorCode.NONE]
-            verdicts.append(codes)
-            records.add(topic._replace(partitions=kept))
-        return records, verdicts
-
-    def _metadata_errors(self, topic: TopicCommit) -> list[ErrorCode]:
-        """Refuse partitions with more metadata than allowed, which Kafka counts in characters of Java."""
-        limit = self._metadata_size_max
-        return [
-            ErrorCode.OFFSET_METADATA_TOO_LARGE
-            if len(metadata) > limit and java_length(metadata.decode()) > limit
-            else ErrorCode.NONE
-            for _, _, _, metadata, _ in topic.partitions
-        ]
+            records.add(topic)
+        return records
 
     # Fetch
 
     def fetch(
         self, group_id: str, topics: Sequence[tuple[str, Sequence[int]]] | None, *, require_stable: bool
     ) -> list[tuple[str, list[FetchedOffset]]]:
-        """The offsets of the partitions asked for, or all there are."""
+        """Return the offsets of the requested partitions, or of all."""
         known = self._offsets.get(group_id, {})
         if topics is None:
             topics = [(topic, list(partitions)) for topic, partitions in known.items()]
         found = []
         for topic, partitions in topics:
             committed = known.get(topic, {})
-            told = []
+            fetched = []
             for partition in partitions:
                 one = committed.get(partition)
                 if require_stable and self.is_pending(group_id, topic, partition):
-                    told.append(FetchedOffset(partition, error=ErrorCode.UNSTABLE_OFFSET_COMMIT))
+                    fetched.append(FetchedOffset(partition, error=ErrorCode.UNSTABLE_OFFSET_COMMIT))
                 elif one is None:
-                    told.append(FetchedOffset(partition))
+                    fetched.append(FetchedOffset(partition))
                 else:
-                    told.append(FetchedOffset(partition, one.offset, one.leader_epoch, one.metadata))
-            found.append((topic, told))
+                    fetched.append(FetchedOffset(partition, one.offset, one.leader_epoch, one.metadata))
+            found.append((topic, fetched))
         return found
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
@@ -113,7 +92,7 @@ class CommittedOffsets:
         return group_id in self._offsets or group_id in self._open
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether a transaction that has not ended commits this partition's offset."""
+        """Return True if an open transaction has committed an offset for the partition."""
         return any(
             partition in self._pending[producer_id].get(group_id, {}).get(topic, {})
             for producer_id in self._open.get(group_id, ())
@@ -127,7 +106,7 @@ class CommittedOffsets:
         return offset_tombstone(group_id, topic, partition)
 
     def plan_delete_all(self, group_id: str) -> list[CoordinatorRecord]:
-        """Tombstones for everything that a group has committed, also in transactions that have not ended."""
+        """Return tombstones for all offsets of a group, also those of open transactions."""
         return [offset_tombstone(group_id, *key) for key in self._known_partitions(group_id)]
 
     def _known_partitions(self, group_id: str) -> dict[tuple[str, int], None]:
@@ -137,7 +116,7 @@ class CommittedOffsets:
         return known
 
     def plan_forget_topics(self, is_gone: Callable[[str], bool]) -> list[CoordinatorRecord]:
-        """Tombstones for all groups' offsets of topics that are no more."""
+        """Return tombstones for the offsets of deleted topics, in all groups."""
         groups = {**dict.fromkeys(self._offsets), **dict.fromkeys(self._open)}
         return [
             offset_tombstone(group_id, topic, partition)
@@ -149,7 +128,7 @@ class CommittedOffsets:
     # Expire
 
     def plan_expire(self, group: Group, now_ms: int) -> tuple[list[CoordinatorRecord], bool]:
-        """Tombstones for a group's offsets that have been kept long enough, and whether that leaves it without any."""
+        """Return tombstones for a group's expired offsets, and True if the group then has no offsets left."""
         offsets = self._offsets.get(group.group_id)
         if offsets is None:
             return [], group.group_id not in self._open
@@ -176,12 +155,14 @@ class CommittedOffsets:
     # Replay
 
     def replay(self, producer_id: int) -> OffsetReplay:
-        """Return what replays the committed offsets of a batch, written just now or read from the log. Those of a
-        transaction, which have a producer id, are pending until it ends."""
+        """Return the replay of a batch of commits, just written or read from the log.
+
+        With a producer id, the commits belong to a transaction and are pending until it ends.
+        """
         return OffsetReplay(CommittedOffset, partial(self._known_of, producer_id), self.remove)
 
     def _known_of(self, producer_id: int, group_id: str, topic: str) -> dict[int, CommittedOffset]:
-        """Return the offsets of a group and topic, to which a commit is added."""
+        """Return the dictionary that gets a replayed commit of a group and topic."""
         self._ensure_group(group_id)
         if producer_id < 0:
             return self._committed_of(group_id, topic)
@@ -219,7 +200,7 @@ def _partitions(offsets: Offsets) -> Iterator[tuple[str, int]]:
 
 
 def _take(groups: dict[str, Offsets], group_id: str, topic: str, partition: int) -> None:
-    """Remove an offset, and what is empty without it."""
+    """Remove an offset, and dictionaries that are empty then."""
     offsets = groups.get(group_id, {})
     partitions = offsets.get(topic, {})
     if partitions.pop(partition, None) is None:

@@ -1,4 +1,4 @@
-"""OffsetCommits: who may commit, read and delete a group's offsets, and the records that takes."""
+"""OffsetCommits: commits, fetches and deletions of a group's offsets, with their checks and records."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from tailrace.coordinator.offsets.committed_offsets import (
     FetchedOffset,
     Verdict,
 )
+from tailrace.coordinator.offsets.metadata_limit import split_by_metadata
 from tailrace.coordinator.shard import StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from tailrace.protocol.errors import UnwritableMessage
 
-_UNKNOWN_GROUP_FROM = 9  # OffsetCommit says GROUP_ID_NOT_FOUND; before, ILLEGAL_GENERATION
+_UNKNOWN_GROUP_FROM = 9  # the OffsetCommit version that uses GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION
 
 
 OnDone: TypeAlias = Callable[[ErrorCode, int], None]  # as in StateChange
@@ -27,13 +28,20 @@ OnDone: TypeAlias = Callable[[ErrorCode, int], None]  # as in StateChange
 
 class EnsureGroup(Protocol):
     def __call__(self, group_id: str, now_ms: int) -> Group:
-        """The group; one that only commits offsets, without members, is made by that."""
+        """Return the group. Create a group without members if there is none."""
 
 
 class OffsetCommits:
     def __init__(
-        self, groups: MutableMapping[str, Group], offsets: CommittedOffsets, ensure: EnsureGroup, rebalances: Rebalances
+        self,
+        groups: MutableMapping[str, Group],
+        offsets: CommittedOffsets,
+        ensure: EnsureGroup,
+        rebalances: Rebalances,
+        *,
+        metadata_size_max: int,
     ) -> None:
+        self._metadata_size_max = metadata_size_max
         self._groups = groups
         self._offsets = offsets
         self._ensure = ensure
@@ -50,11 +58,12 @@ class OffsetCommits:
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
     ) -> StateChange[list[Verdict]]:
-        """OffsetCommit, or TxnOffsetCommit, whose offsets are pending until the producer's transaction ends."""
+        """Plan an OffsetCommit, or a TxnOffsetCommit, whose offsets are pending until the transaction ends."""
         take_back = self._admit(group_id, committer, topics, now_ms)
         try:
-            records, verdicts = self._offsets.plan_commit(
-                group_id, topics, now_ms, retention_ms=retention_ms, producer_id=producer_id
+            kept, verdicts = split_by_metadata(topics, self._metadata_size_max)
+            records = self._offsets.plan_commit(
+                group_id, kept, now_ms, retention_ms=retention_ms, producer_id=producer_id
             )
         except UnwritableMessage:
             if take_back is not None:
@@ -63,7 +72,7 @@ class OffsetCommits:
         return StateChange(records, verdicts, producer_id, producer_epoch, on_done=take_back)
 
     def _admit(self, group_id: str, committer: Committer, topics: Sequence[TopicCommit], now_ms: int) -> OnDone | None:
-        """Check the committer; return what is to be called with the result of the commit, if anything."""
+        """Check the committer. Return the function to call with the result of the commit, or None."""
         group = self._groups.get(group_id)
         if group is None:
             if committer.generation >= 0:
@@ -88,7 +97,7 @@ class OffsetCommits:
         return None
 
     def _made(self, group_id: str, now_ms: int) -> OnDone:
-        """Make a group for its first commit; what this returns forgets the group if nothing of it was written."""
+        """Create a group for its first commit. Return a function that removes it if the commit failed."""
         made = self._ensure(group_id, now_ms)
 
         def forget(error: ErrorCode, _: int) -> None:
@@ -107,7 +116,7 @@ class OffsetCommits:
         *,
         require_stable: bool,
     ) -> list[tuple[str, list[FetchedOffset]]]:
-        """The committed offsets asked for, or all; -1 for what was never committed."""
+        """Return the requested committed offsets, or all; -1 for partitions without one."""
         group = self._groups.get(group_id)
         if group is not None:
             group.check_offset_fetch(member_id, member_epoch)

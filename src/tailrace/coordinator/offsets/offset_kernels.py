@@ -288,7 +288,7 @@ class OffsetReplay:
         return taken
 
     def take(self, key: bytes, value: bytes | None, record_offset: int) -> bool:
-        """Replay one record. Return False, with nothing done, if it is no committed offset or is malformed."""
+        """Replay one record. Return False, with nothing done, if it is not a committed offset or is malformed."""
         size = len(key)
         if value is None:
             return self._take(key, key, 0, size, -1, -1, record_offset)

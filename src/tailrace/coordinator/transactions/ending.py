@@ -1,4 +1,4 @@
-"""How a client's EndTxn is answered, by state, result and epoch.
+"""The response to a client's EndTxn, by state, result and epoch.
 
 Before KIP-890 (`client_version` 0) the epoch must be the current one:
 
@@ -10,8 +10,9 @@ Before KIP-890 (`client_version` 0) the epoch must be the current one:
     COMPLETE_COMMIT   done (a retry)            INVALID_TXN_STATE
     COMPLETE_ABORT    INVALID_TXN_STATE         done (a retry)
 
-From KIP-890 on an end raises the epoch, so a retry shows by the epoch before the current one, and the current one asks
-for the next end. An abort of nothing is allowed: a producer cannot always know whether its writes have arrived.
+From KIP-890 on each end raises the epoch. So a request with the previous epoch is a retry, and a request with the
+current epoch is about the next end. An abort without a transaction is allowed: a producer cannot always know whether
+its writes have arrived.
 
                       commit, retry       current             abort, retry        current
     ONGOING           PRODUCER_FENCED     PREPARE_COMMIT      PRODUCER_FENCED     PREPARE_ABORT
@@ -48,7 +49,7 @@ class EndRequest(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """With which producer id and epoch the client goes on; neither before KIP-890."""
+    """The producer id and epoch that the client continues with; both -1 before KIP-890."""
 
     producer_id: ProducerId = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -57,7 +58,7 @@ class Ended(NamedTuple):
 def plan_end(
     transaction: Transaction, request: EndRequest, new_producer_id: Callable[[], ProducerId], now_ms: int
 ) -> Facts | Ended:
-    """What to write, or the answer to a retry of what is done; a KafkaError for what is refused."""
+    """Return the facts to write, or the response to a retry. A KafkaError if the request is refused."""
     if request.client_version < BUMPS_EPOCH_FROM:
         return _plan_end_v1(transaction, request, now_ms)
     return _plan_end_v2(transaction, request, new_producer_id, now_ms)
@@ -130,5 +131,5 @@ def _invalid_state(transaction: Transaction, request: EndRequest) -> KafkaError:
     asked = "commit" if request.is_commit else "abort"
     return KafkaError(
         ErrorCode.INVALID_TXN_STATE,
-        f"{transaction.transactional_id} is {transaction.facts.state.title}, asked to {asked}",
+        f"{transaction.transactional_id} is {transaction.facts.state.title}, so it cannot {asked}",
     )

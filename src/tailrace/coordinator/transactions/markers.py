@@ -1,15 +1,15 @@
-"""Markers: the end of a transaction, told to every partition that was part of it.
+"""Markers: writes the end of a transaction to every partition that was part of it.
 
-An end that is decided (PREPARE_…, in the log) has a marker to be written at the leader of each partition; when all are
-written the coordinator notes the transaction as complete. `outgoing` says what is to be sent to which leader:
+When an end is decided (PREPARE_… is in the log), a marker is written at the leader of each partition. When all are
+written, the coordinator completes the transaction. `outgoing` contains the markers to send, by leader:
 
     add(end) ──► outgoing[leader] ──take(leader)──► WriteTxnMarkers, there or here ──result(end, partition, code)──┐
        ▲                                                                                                           │
        └── retried after RETRY_MS: no leader, not enough replicas, a disk that failed, a timeout ◄─────────────────┤
                                                                                     all written: `on_written` ◄────┘
 
-A partition that no longer exists needs no marker. A marker that is fenced (a newer coordinator or producer epoch has
-been there) says that somebody else ends this transaction: it is dropped here, and found again by whoever loads the log.
+A partition that no longer exists needs no marker. If a marker is fenced (by a newer coordinator or producer epoch),
+another coordinator ends this transaction. Then it is dropped here, and the coordinator that loads the log finds it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TransactionEnd:
     is_commit: bool
     coordinator_epoch: int
     transaction_version: int
-    after: Facts  # what the transaction is once all markers are written
+    after: Facts  # the facts of the transaction once all markers are written
     remaining: set[TopicPartition]
     is_dropped: bool = False
 
@@ -63,8 +63,8 @@ class Markers:
         on_written: Callable[[TransactionEnd, int], None],
         on_partition: Callable[[TransactionEnd, TopicPartition], None],
     ) -> None:
-        """`leader_of`: NO_LEADER for a partition without one, None for one that does not exist. `on_partition` is told
-        of each partition that needs no marker any more, `on_written` when none is left."""
+        """`leader_of` returns NO_LEADER for a partition without one, None for one that does not exist. `on_partition`
+        is called for each partition that needs no marker any more, `on_written` when none is left."""
         self._leader_of = leader_of
         self._on_written = on_written
         self._on_partition = on_partition
@@ -73,7 +73,7 @@ class Markers:
         self._retries: list[tuple[int, TransactionEnd, list[TopicPartition]]] = []
 
     def __len__(self) -> int:
-        """How many transactions have markers that are not written."""
+        """Return the number of transactions with unwritten markers."""
         return len(self._ends)
 
     def add(self, end: TransactionEnd, now_ms: int) -> None:
@@ -86,7 +86,7 @@ class Markers:
         for partition in partitions:
             leader = self._leader_of(partition)
             if leader is None:
-                _log.info("%s is gone: no marker of %s is needed there", partition, end.transactional_id)
+                _log.info("%s no longer exists, so it needs no marker of %s", partition, end.transactional_id)
                 self._note_done(end, partition)
             else:
                 by_leader.setdefault(leader, []).append(partition)
@@ -106,11 +106,11 @@ class Markers:
             self._on_written(end, now_ms)
 
     def take(self, leader: BrokerId) -> list[tuple[TransactionEnd, list[TopicPartition]]]:
-        """What is to be written at a leader; whoever takes it reports a `result` for each partition."""
+        """Take the markers to write at a leader. The caller reports a `result` for each partition."""
         return [(end, led) for end, led in self.outgoing.pop(leader, ()) if not end.is_dropped]
 
     def result(self, end: TransactionEnd, partition: TopicPartition, code: ErrorCode, now_ms: int) -> None:
-        """What became of one marker."""
+        """Note the result of one marker."""
         if end.is_dropped:
             return
         if code is ErrorCode.NONE:
@@ -121,7 +121,7 @@ class Markers:
             self._drop(end)
         else:
             level = logging.INFO if code in _RETRIED else logging.ERROR
-            _log.log(level, "marker of %s in %s has to wait: %s", end.transactional_id, partition, code.name)
+            _log.log(level, "marker of %s in %s will be retried: %s", end.transactional_id, partition, code.name)
             self._retries.append((now_ms + RETRY_MS, end, [partition]))
 
     def _drop(self, end: TransactionEnd) -> None:
@@ -130,7 +130,7 @@ class Markers:
             del self._ends[end.transactional_id]
 
     def forget(self, log_partition: int) -> None:
-        """Another coordinator goes on with the transactions of a partition of the log."""
+        """Drop the transactions of a log partition that another coordinator has now."""
         for end in [one for one in self._ends.values() if one.log_partition == log_partition]:
             self._drop(end)
 

@@ -1,23 +1,23 @@
-"""Transaction: what a coordinator knows of one transactional id, and the steps by which that changes.
+"""Transaction: the state of one transactional id, and the steps that change it.
 
                  add partitions         end           markers written
     EMPTY ─────────────► ONGOING ─────► PREPARE_COMMIT ─────► COMPLETE_COMMIT
       ▲  ▲                 │  ▲  └────► PREPARE_ABORT  ─────► COMPLETE_ABORT
       │  └─ init ──────────┼──┴───────────────────────────────┘        │
       └────────────────────┼──────────── init, expiry to DEAD ◄────────┘
-                           └► PREPARE_EPOCH_FENCE (an abort that the client did not ask for; never written)
+                           └► PREPARE_EPOCH_FENCE (an abort by the coordinator; never written)
 
-A step has two halves. `prepare_…` says what the transaction will be, notes the state it is on its way to and changes
-nothing else; once that is in the log, `complete` makes it so. While a step is on its way every other request is told to
-come again (CONCURRENT_TRANSACTIONS). A write that failed is undone by `give_up`.
+A step has two halves. `prepare_…` returns the next facts, notes that the step is pending, and changes nothing else.
+Once the facts are in the log, `complete` applies them. While a step is pending, every other request gets
+CONCURRENT_TRANSACTIONS, so that the client retries. After a failed write `give_up` cancels the step.
 
-Two protocols, by `client_version`, which the client's requests tell:
+There are two protocols, by `client_version`, which follows from the version of the client's requests:
 
     0   a producer keeps its epoch until it is initialised again
-    2   every transaction ends under a new epoch, so what an earlier one left behind cannot slip into the next (KIP-890)
+    2   every transaction ends under a new epoch, so that late writes of one cannot get into the next (KIP-890)
 
-The last epoch is never given to a client: it is what the coordinator fences with. A producer that has used up its
-epochs goes on under a new id, with epoch 0.
+The last epoch is never given to a client, because the coordinator fences with it. A producer that has used up its
+epochs gets a new id, with epoch 0.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerId, To
 
 EPOCH_MAX: Final = 2**15 - 1
 NO_TIME: Final = -1
-BUMPS_EPOCH_FROM: Final = 2  # the transaction.version from which on every transaction ends under a new epoch
+BUMPS_EPOCH_FROM: Final = 2  # the first transaction.version in which every transaction ends under a new epoch
 _NO_PARTITIONS: Final[frozenset[TopicPartition]] = frozenset()
 
 
 class TransactionState(IntEnum):
-    """As numbered in `__transaction_state`, and named to users."""
+    """The states, with their numbers in `__transaction_state` and their titles for users."""
 
     EMPTY = 0
     ONGOING = 1
@@ -63,7 +63,7 @@ _S = TransactionState
 IDLE: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 ENDING: Final = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
 
-# From which states a state can be reached.
+# The states from which each state can be reached.
 TRANSITIONS: Final[dict[TransactionState, frozenset[TransactionState]]] = {
     _S.EMPTY: IDLE,
     _S.ONGOING: IDLE | {_S.ONGOING},
@@ -77,13 +77,13 @@ TRANSITIONS: Final[dict[TransactionState, frozenset[TransactionState]]] = {
 
 
 class Facts(NamedTuple):
-    """Everything that is known of a transaction, as one record of `__transaction_state` has it."""
+    """The state of a transaction, as stored in one record of `__transaction_state`."""
 
     state: TransactionState
     producer_id: ProducerId
     producer_epoch: int = NO_PRODUCER_EPOCH
     previous_producer_id: ProducerId = NO_PRODUCER_ID
-    next_producer_id: ProducerId = NO_PRODUCER_ID  # what the client was told to go on with, until it does
+    next_producer_id: ProducerId = NO_PRODUCER_ID  # returned to the client for its next transaction
     last_producer_epoch: int = NO_PRODUCER_EPOCH  # for retries; not in the log
     timeout_ms: int = 0
     partitions: frozenset[TopicPartition] = _NO_PARTITIONS
@@ -101,7 +101,7 @@ class Facts(NamedTuple):
 
 
 def is_epoch_exhausted(epoch: int) -> bool:
-    """Whether a client has the last epoch that a client may have."""
+    """Return True if this is the last epoch that a client may have."""
     return epoch >= EPOCH_MAX - 1
 
 
@@ -112,11 +112,11 @@ class Transaction:
         self.transactional_id = transactional_id
         self.facts = facts
         self.pending: TransactionState | None = None  # on its way into the log
-        self.has_failed_fence = False  # the epoch was raised to fence a producer, and that could not be written
+        self.has_failed_fence = False  # the epoch was raised to fence a producer, but the write failed
 
     def _prepare(self, after: Facts) -> Facts:
         before = self.facts
-        assert self.pending is None, f"{self.transactional_id} is on its way to {self.pending!r} already"
+        assert self.pending is None, f"{self.transactional_id} already has the pending state {self.pending!r}"
         assert before.state in TRANSITIONS[after.state], (
             f"{self.transactional_id} cannot go from {before.state!r} to {after.state!r}"
         )
@@ -126,36 +126,39 @@ class Transaction:
         return after._replace(previous_producer_id=before.producer_id)
 
     def complete(self, after: Facts) -> None:
-        """The step is in the log."""
+        """Apply a step that is in the log."""
         assert self.pending is after.state, f"{self.transactional_id}: {after.state!r} was not prepared"
         assert after.state not in (_S.PREPARE_EPOCH_FENCE, _S.DEAD), f"{after.state!r} is never written"
         self.facts = after
         self.pending = None
 
     def marker_written(self, partition: TopicPartition) -> None:
-        """The end is known in a partition."""
+        """Note that the marker of a partition is written."""
         assert self.facts.state in ENDING, f"{self.transactional_id} writes no markers in {self.facts.state!r}"
         self.facts = self.facts._replace(partitions=self.facts.partitions - {partition})
 
     def give_up(self) -> None:
-        """The step could not be written: all is as it was."""
+        """Cancel a step that could not be written."""
         self.pending = None
 
     # Steps
 
     def prepare_new_epoch(self, timeout_ms: int, expected_epoch: int | None, now_ms: int) -> Facts:
-        """InitProducerId while nothing is open: the next epoch; PRODUCER_FENCED for a producer that was overtaken."""
+        """Plan an InitProducerId without an open transaction: the next epoch, or PRODUCER_FENCED."""
         facts = self.facts
         epoch, last_epoch = facts.producer_epoch, facts.last_producer_epoch
         if facts.is_epoch_exhausted:
-            # Kafka stumbles over this one: a client that expects another epoch than the last there is.
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.transactional_id} has used up its epochs")
+            # Kafka fails in the same way if the client expects another epoch than the last possible one.
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"{self.transactional_id} has no epoch left after {EPOCH_MAX}; it needs a new producer id",
+            )
         if expected_epoch is None:
             new_epoch, new_last = epoch + 1, NO_PRODUCER_EPOCH
         elif epoch == NO_PRODUCER_EPOCH or expected_epoch == epoch:
             new_epoch, new_last = epoch + 1, epoch
         elif expected_epoch == last_epoch:
-            new_epoch, new_last = epoch, last_epoch  # a retry of a call that went well
+            new_epoch, new_last = epoch, last_epoch  # a retry of a successful call
         else:
             raise KafkaError(
                 ErrorCode.PRODUCER_FENCED,
@@ -168,7 +171,7 @@ class Transaction:
     def prepare_new_producer_id(
         self, producer_id: ProducerId, timeout_ms: int, now_ms: int, *, remember_epoch: bool
     ) -> Facts:
-        """InitProducerId when the epochs are used up: a new id, from epoch 0."""
+        """Plan an InitProducerId after the last epoch: a new id, with epoch 0."""
         facts = self.facts
         last = facts.producer_epoch if remember_epoch else NO_PRODUCER_EPOCH
         return self._prepare(
@@ -190,7 +193,7 @@ class Transaction:
     def prepare_end(
         self, *, is_commit: bool, client_version: int, next_producer_id: ProducerId, now_ms: int, is_empty: bool = False
     ) -> Facts:
-        """Commit or abort is decided. `is_empty`: nothing was added to it, so it begins as it ends."""
+        """Plan a commit or an abort. `is_empty`: the transaction is empty, so it also starts now."""
         facts = self.facts
         epoch, last = facts.producer_epoch, facts.last_producer_epoch
         if client_version >= BUMPS_EPOCH_FROM:
@@ -198,7 +201,10 @@ class Transaction:
             if epoch < EPOCH_MAX:
                 epoch += 1
             elif is_commit:
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.transactional_id} has used up its epochs")
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"{self.transactional_id} has no epoch left after {EPOCH_MAX}; it needs a new producer id",
+                )
         return self._prepare(
             facts._replace(
                 state=_S.PREPARE_COMMIT if is_commit else _S.PREPARE_ABORT,
@@ -212,11 +218,11 @@ class Transaction:
         )
 
     def prepare_fenced_abort(self, server_version: int, next_producer_id: ProducerId, now_ms: int) -> Facts:
-        """Abort what is open, under an epoch that fences whoever has it open: for a new instance, or a timeout."""
+        """Plan an abort that also fences the present producer, for a new instance or after a timeout."""
         facts = self.facts
         assert facts.state is _S.ONGOING, f"{self.transactional_id} has nothing to fence in {facts.state!r}"
         if server_version < BUMPS_EPOCH_FROM:
-            # The raised epoch stays even if it cannot be written; it is not raised a second time then.
+            # The raised epoch stays even if the write fails. Then it is not raised a second time.
             epoch = facts.producer_epoch
             if not self.has_failed_fence and epoch < EPOCH_MAX:
                 epoch += 1
@@ -231,7 +237,7 @@ class Transaction:
         self.has_failed_fence = not is_written
 
     def prepare_complete(self, now_ms: int) -> Facts:
-        """All markers are written, or will be; the client goes on under the next producer id, if it was told one."""
+        """Plan the completion after all markers. The client continues with the next producer id, if it got one."""
         self.has_failed_fence = False
         facts = self.facts
         producer_id, epoch = self.after_end(facts)
@@ -248,7 +254,7 @@ class Transaction:
 
     @staticmethod
     def after_end(prepared: Facts) -> tuple[ProducerId, int]:
-        """With which producer id and epoch a client goes on after an end that was prepared."""
+        """Return the producer id and epoch for a client's next transaction, after an end that was prepared."""
         if prepared.bumps_epoch and prepared.next_producer_id != NO_PRODUCER_ID:
             return prepared.next_producer_id, 0
         return prepared.producer_id, prepared.producer_epoch

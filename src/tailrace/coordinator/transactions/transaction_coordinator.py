@@ -1,6 +1,6 @@
-"""TransactionCoordinator: requests about transactions, led to the shard of their id; and what time does to them.
+"""TransactionCoordinator: passes requests to the shard of their transactional id, and runs timeouts and retries.
 
-    request ──► shard (decides) ──► record in `__transaction_state` ──► answer
+    request ──► shard (decides) ──► record in `__transaction_state` ──► response
                                           └─ an end: markers ──► all written ──► COMPLETE_… record
 
 `answer(result, now_ms)` is called once, now or when the record is committed.
@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -32,6 +33,7 @@ from tailrace.model.ids import BrokerId, LeaderEpoch, ProducerId, TopicPartition
 _log = logging.getLogger(__name__)
 
 TOPIC = "__transaction_state"
+MARKERS_AT_ONCE = 32  # markers that are written without a pause
 R = TypeVar("R")
 Answer: TypeAlias = Callable[[R, int], None]
 # (makes a shard, loads a shard again) to the runtime of `__transaction_state`
@@ -53,14 +55,23 @@ class EndAnswer(NamedTuple):
 
 
 def _none_elsewhere(_: Markers, __: int) -> None:
-    """A broker that is alone leads all partitions."""
+    """Send nothing: a standalone broker leads all partitions."""
 
 
 class MarkerRoutes(NamedTuple):
-    """How markers come into partitions."""
+    """The functions that write markers here, and send them to other brokers."""
 
     write: Callable[[TransactionEnd, TopicPartition, Answer[ErrorCode], int], None]  # at a partition led here
-    send: Callable[[Markers, int], None] = _none_elsewhere  # all that other brokers have to write
+    send: Callable[[Markers, int], None] = _none_elsewhere  # all markers for other brokers
+
+
+class ClusterView(NamedTuple):
+    """Facts of the cluster, read when they are needed."""
+
+    log_partitions: Callable[[], int]  # the number of partitions of `__transaction_state`
+    log_epoch: Callable[[int], LeaderEpoch]  # the leader epoch of one of them
+    server_version: Callable[[], int]  # the feature transaction.version
+    leader_of: Callable[[TopicPartition], BrokerId | None]
 
 
 class TransactionCoordinator:
@@ -70,29 +81,30 @@ class TransactionCoordinator:
         make_runtime: MakeRuntime,
         *,
         broker_id: BrokerId,
-        log_partitions: Callable[[], int],
-        log_epoch: Callable[[int], LeaderEpoch],
-        server_version: Callable[[], int],
+        cluster: ClusterView,
         new_producer_id: Callable[[int], ProducerId],
-        leader_of: Callable[[TopicPartition], BrokerId | None],
         marker_routes: MarkerRoutes,
         now_ms: int,
     ) -> None:
-        """`log_partitions`, `log_epoch`: number of partitions of `__transaction_state`, leader epoch of one of them."""
         self._limited_log = LimitedLog(_log)
         self._config = config
         self._broker_id = broker_id
-        self._log_partitions = log_partitions
+        self._log_partitions = cluster.log_partitions
         self._write_marker, self._send_markers = marker_routes
-        self.markers = Markers(leader_of, self._markers_written, self._marker_written)
+        self.markers = Markers(cluster.leader_of, self._markers_written, self._marker_written)
         settings = TransactionSettings(
-            server_version=server_version,
+            server_version=cluster.server_version,
             new_producer_id=new_producer_id,
             send=self._send,
             expiration_ms=config.expiration_ms,
         )
-        self.runtime = make_runtime(lambda index: TransactionShard(index, log_epoch(index), settings), self.lead)
-        self._uncompleted: list[tuple[int, TransactionEnd]] = []  # ends whose last record could not be written
+        self.runtime = make_runtime(
+            lambda index: TransactionShard(index, cluster.log_epoch(index), settings), self.lead
+        )
+        self._unwritten: deque[tuple[TransactionEnd, TopicPartition]] = deque()  # markers to write here
+        self._uncompleted: list[
+            tuple[int, TransactionEnd]
+        ] = []  # (retry at, end) of ends whose last record could not be written
         self._abort_ms = now_ms + config.abort_interval_ms
         self._expire_ms = now_ms + config.expire_interval_ms
 
@@ -122,9 +134,9 @@ class TransactionCoordinator:
         now_ms: int,
     ) -> None:
         if not transactional_id:
-            refuse(KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id is needed"), now_ms)
+            refuse(KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty"), now_ms)
             return
-        # What a shard knows is committed: an operation that only reads has nothing to wait for.
+        # The state of a shard is committed, so an operation that only reads does not wait.
         partition = self.log_partition(transactional_id)
         self.runtime.write(partition, operation, answer, refuse, now_ms, reads_wait=False)
 
@@ -167,7 +179,7 @@ class TransactionCoordinator:
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """NONE for those that are part of the producer's open transaction."""
+        """Return NONE for partitions of the producer's open transaction, and an error for others."""
         try:
             if not transactional_id:
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -186,29 +198,34 @@ class TransactionCoordinator:
         )
 
     def find(self, transactional_id: str) -> Facts:
-        """What is known of a transaction; a KafkaError if nothing, or not here."""
+        """Return the facts of a transaction; a KafkaError if it is unknown, or if the coordinator is elsewhere."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         found = self.runtime.shard(self.log_partition(transactional_id)).transactions.get(transactional_id)
         if found is None:
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"{transactional_id} is not known")
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"transactional id {transactional_id} is unknown")
         return found.facts
 
     # Markers
 
     def _send(self, end: TransactionEnd, now_ms: int) -> None:
         self.markers.add(end, now_ms)
-        self._write_here(now_ms)
+        self._write_here(now_ms, is_turn_over=lambda: True)
 
-    def _write_here(self, now_ms: int) -> None:
-        """Markers of partitions that are led here are written at once."""
-        while here := self.markers.take(self._broker_id):
-            for end, partitions in here:
-                for one in partitions:
-                    result = partial(self.markers.result, end, one)
-                    write = partial(self._write_marker, end, one, result)
-                    if not self.runtime.failures.run("writing a marker", one, write, now_ms):
-                        result(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)  # it is tried again
+    def _write_here(self, now_ms: int, is_turn_over: Callable[[], bool]) -> None:
+        """Write markers of partitions that are led here: some of them, and more until the turn is over."""
+        for end, partitions in self.markers.take(self._broker_id):
+            self._unwritten.extend((end, one) for one in partitions)
+        written = 0
+        while self._unwritten and (written < MARKERS_AT_ONCE or not is_turn_over()):
+            end, one = self._unwritten.popleft()
+            written += 1
+            if end.is_dropped:
+                continue
+            result = partial(self.markers.result, end, one)
+            write = partial(self._write_marker, end, one, result)
+            if not self.runtime.failures.run("writing a marker", one, write, now_ms):
+                result(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)  # it is retried
         if self.markers.outgoing:
             self._send_markers(self.markers, now_ms)
 
@@ -229,7 +246,12 @@ class TransactionCoordinator:
     def _markers_written(self, end: TransactionEnd, now_ms: int) -> None:
         def refuse(error: KafkaError, now_ms: int) -> None:
             if error.code is not ErrorCode.NOT_COORDINATOR and not end.is_dropped:
-                self._warn("the end of a transaction could not be noted", end.transactional_id, error, now_ms)
+                self._warn(
+                    "the completion of a transaction could not be written, and is retried",
+                    end.transactional_id,
+                    error,
+                    now_ms,
+                )
                 self._uncompleted.append((now_ms + RETRY_MS, end))
 
         def complete(shard: TransactionShard) -> StateChange[None]:
@@ -255,7 +277,7 @@ class TransactionCoordinator:
         self._uncompleted = [one for one in self._uncompleted if one[0] > now_ms]
         for end in due:
             self._markers_written(end, now_ms)
-        self._write_here(now_ms)
+        self._write_here(now_ms, is_turn_over)
 
     def abort_timed_out(self, now_ms: int) -> None:
         for shard in self.runtime.active():
@@ -269,6 +291,8 @@ class TransactionCoordinator:
                 )
 
     def next_deadline_ms(self) -> int:
+        if self._unwritten:
+            return 0
         deadline_ms = min(self._abort_ms, self._expire_ms)
         for other_ms in (self.runtime.next_deadline_ms(), self.markers.next_deadline_ms()):
             if other_ms is not None:
@@ -279,4 +303,4 @@ class TransactionCoordinator:
 
 
 def _nothing(_: None, __: int) -> None:
-    """Nobody waits for what the coordinator does by itself."""
+    """Ignore the result of the coordinator's own work."""

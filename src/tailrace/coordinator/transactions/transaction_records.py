@@ -1,9 +1,9 @@
-"""Records of `__transaction_state`: one key per transactional id, whose last value says everything.
+"""Records of `__transaction_state`: one key per transactional id, whose latest value has the complete state.
 
     key     TransactionLogKey: transactional id
-    value   TransactionLogValue, version 1 from transaction.version 1 on; null once the id is forgotten
+    value   TransactionLogValue, version 1 from transaction.version 1 on; null when the id has expired
 
-The epoch before the last (`last_producer_epoch`) is not in it: a retry that spans a restart is fenced, as in Kafka.
+The previous epoch (`last_producer_epoch`) is not in it. So a retry after a restart is fenced, as in Kafka.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _INT64 = Struct(">q").pack
 
 
 def transaction_record(transactional_id: str, facts: Facts, server_version: int) -> CoordinatorRecord:
-    """What is written when a transaction becomes this, under the cluster's transaction.version."""
+    """Return the record of a transaction in this state, under the cluster's transaction.version."""
     value = TransactionLogValue(
         producer_id=facts.producer_id,
         producer_epoch=facts.producer_epoch,
@@ -47,7 +47,7 @@ def transaction_record(transactional_id: str, facts: Facts, server_version: int)
 
 
 def encoded_record(transactional_id: str, facts: Facts, server_version: int) -> EncodedRecord:
-    """Return the same record in bytes: one is written with every step of every transaction.
+    """Return the same record in bytes, because every step of every transaction writes one.
 
     Raise UnwritableMessage for an id, a topic or a number that the record's format cannot hold.
     """
@@ -63,7 +63,7 @@ def encoded_record(transactional_id: str, facts: Facts, server_version: int) -> 
 
 
 def _encoded_value(facts: Facts) -> bytes:
-    """Version 1 of the value."""
+    """Encode the value in version 1."""
     parts = [_HEAD(1, facts.producer_id, facts.producer_epoch, facts.timeout_ms, facts.state)]
     if facts.state is TransactionState.EMPTY:
         parts.append(b"\0")
@@ -90,7 +90,7 @@ def tombstone(transactional_id: str) -> CoordinatorRecord:
 
 
 def facts_of(value: TransactionLogValue) -> Facts:
-    """What a record says. ValueError for a state that there is not."""
+    """Return the facts in a record. ValueError for an unknown state."""
     state = TransactionState(value.transaction_status)
     partitions: frozenset[TopicPartition] = frozenset()
     if state is not TransactionState.EMPTY and value.transaction_partitions:

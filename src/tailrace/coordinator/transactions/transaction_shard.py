@@ -1,7 +1,7 @@
 """TransactionShard: the transactions whose ids belong to one partition of `__transaction_state`.
 
-A request is decided on a `Transaction` and becomes one record; the transaction itself changes once that is committed
-(`StateChange.on_done`), as in Kafka, so nobody is told what a crash could take back.
+A decision about a `Transaction` becomes one record. The transaction changes only when that is committed
+(`StateChange.on_done`), as in Kafka. So no response contains a state that a crash could undo.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ProducerIdAndEpoch(NamedTuple):
 
 
 class InitAnswer(NamedTuple):
-    """InitProducerId, once it is written. With an error: an open transaction is being aborted, ask again."""
+    """The response to InitProducerId. With an error, an open transaction is being aborted, and the client retries."""
 
     error: ErrorCode
     producer_id: ProducerId = NO_PRODUCER_ID
@@ -53,8 +53,8 @@ class InitAnswer(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
     server_version: Callable[[], int]  # the cluster's transaction.version
-    new_producer_id: Callable[[int], ProducerId]  # at a time
-    send: Callable[[TransactionEnd, int], None]  # markers, when an end is in the log
+    new_producer_id: Callable[[int], ProducerId]  # of the time, now_ms
+    send: Callable[[TransactionEnd, int], None]  # sends markers when an end is in the log
     expiration_ms: int
 
 
@@ -66,17 +66,17 @@ class TransactionShard:
         self.coordinator_epoch = coordinator_epoch
         self._settings = settings
         self.transactions: dict[str, Transaction] = {}
-        self._ends: dict[str, TransactionEnd] = {}  # whose markers are being written, for this shard
+        self._ends: dict[str, TransactionEnd] = {}  # the ends of this shard whose markers are being written
 
-    # What the log says
+    # Replay
 
     def replay(self, record: CoordinatorRecord, producer_id: int, producer_epoch: int) -> None:
         key, value = record.key, record.value
-        assert isinstance(key, TransactionLogKey), f"{key} is no key of a transaction"
+        assert isinstance(key, TransactionLogKey), f"{key} is not the key of a transaction"
         if value is None:
             self.transactions.pop(key.transactional_id, None)
             return
-        assert isinstance(value, TransactionLogValue), f"{value} is no transaction"
+        assert isinstance(value, TransactionLogValue), f"{value} is not a transaction"
         try:
             facts = facts_of(value)
         except ValueError as error:
@@ -84,16 +84,16 @@ class TransactionShard:
         self.transactions[key.transactional_id] = Transaction(key.transactional_id, facts)
 
     def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
-        """There are no transactions in the log of transactions."""
+        """Ignore it: the log of transactions has no transactions itself."""
 
     def loaded(self, now_ms: int) -> Iterator[Part]:
-        """Ends that were decided and may not be known in every partition are told again."""
+        """Send the markers of decided ends again, since some may be missing."""
         for transaction in tuple(self.transactions.values()):
             if transaction.facts.state in ENDING:
                 yield partial(self._send_markers, transaction)
 
     def unloaded(self, now_ms: int) -> Iterable[Part]:
-        """Nobody waits here: another coordinator goes on."""
+        """Do nothing: no request waits here, and another coordinator resumes the transactions."""
         return ()
 
     # Steps
@@ -113,7 +113,7 @@ class TransactionShard:
             record = encoded_record(transaction.transactional_id, after, self._settings.server_version())
         except UnwritableMessage:
             transaction.give_up()
-            if transaction.facts.producer_epoch == NO_PRODUCER_EPOCH:  # made by this request, never written
+            if transaction.facts.producer_epoch == NO_PRODUCER_EPOCH:  # created by this request, and never written
                 self.transactions.pop(transaction.transactional_id, None)
             raise
         return StateChange((record,), response, is_replayed=False, on_done=done)
@@ -121,18 +121,22 @@ class TransactionShard:
     def _known(self, transactional_id: str) -> Transaction:
         found = self.transactions.get(transactional_id)
         if found is None:
-            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} is not known")
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"transactional id {transactional_id} is unknown")
         return found
 
     def _check_version(self, client_version: int) -> None:
-        """A cluster whose transaction.version is 0 has records that cannot tell of newer clients."""
+        """Raise UNSUPPORTED_VERSION for a newer client if transaction.version is 0, which cannot record its version."""
         if client_version and not self._settings.server_version():
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "transaction.version is 0")
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "the cluster's transaction.version is 0, and this request needs at least 1: upgrade the feature",
+            )
 
     def init_producer(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None, now_ms: int
     ) -> StateChange[InitAnswer]:
-        """A new instance of a producer, or one that goes on after an error and says what it has (`expected`)."""
+        """Handle a new instance of a producer, or one that continues after an error with its id and epoch
+        (`expected`)."""
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             facts = Facts(
@@ -143,11 +147,14 @@ class TransactionShard:
         if transaction.pending is not None:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         if expected is not None and not _is_same_producer(facts, expected):
-            raise KafkaError(ErrorCode.PRODUCER_FENCED, f"{transactional_id} has producer id {facts.producer_id}")
+            raise KafkaError(
+                ErrorCode.PRODUCER_FENCED,
+                f"{transactional_id} has producer id {facts.producer_id}, not {expected.producer_id}",
+            )
         if facts.state in ENDING:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         if facts.state is _S.ONGOING:
-            # The client asks again, and gets an epoch above the one that fences.
+            # The client retries, and gets an epoch above the fencing one.
             return self._fence(transaction, InitAnswer(ErrorCode.CONCURRENT_TRANSACTIONS), now_ms)
         if facts.is_epoch_exhausted and (expected is None or expected.producer_epoch == facts.producer_epoch):
             after = transaction.prepare_new_producer_id(
@@ -180,7 +187,7 @@ class TransactionShard:
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Whether a producer has told that these are part of its open transaction."""
+        """Return NONE for partitions of the producer's open transaction, TRANSACTION_ABORTABLE for others."""
         facts = self._known(transactional_id).facts
         _check_producer(facts, producer)
         return {
@@ -234,13 +241,13 @@ class TransactionShard:
             self.transactions[end.transactional_id].marker_written(partition)
 
     def markers_written(self, end: TransactionEnd) -> StateChange[None] | None:
-        """The end is known everywhere: it is complete. None if it is another coordinator's, or another shard's."""
+        """Complete a transaction whose markers are all written. Return None if another shard or coordinator does it."""
         if self._ends.get(end.transactional_id) is not end:
             return None
         transaction = self.transactions[end.transactional_id]
 
         def done(code: ErrorCode, now_ms: int) -> None:
-            # What could not be written is tried again; until then the transaction stays on its way.
+            # A failed write is retried; until then the step stays pending.
             if code is ErrorCode.NONE:
                 transaction.complete(end.after)
                 del self._ends[end.transactional_id]
@@ -248,16 +255,16 @@ class TransactionShard:
         record = encoded_record(end.transactional_id, end.after, self._settings.server_version())
         return StateChange((record,), None, is_replayed=False, on_done=done)
 
-    # What time does
+    # Timeouts
 
     def timed_out(self, now_ms: int) -> list[str]:
-        """Transactions that have been open for longer than their producers wanted."""
+        """Return the transactions that are open for longer than their timeout."""
         return [
             one.transactional_id
             for one in self.transactions.values()
             if one.facts.state is _S.ONGOING
             and one.pending is None
-            and one.facts.timeout_ms != INT_MAX  # of two phases: ended by whoever began it
+            and one.facts.timeout_ms != INT_MAX  # two-phase commit: only the client ends it
             and one.facts.start_ms + one.facts.timeout_ms < now_ms
         ]
 
@@ -265,11 +272,11 @@ class TransactionShard:
         transaction = self._known(transactional_id)
         if transaction.pending is not None or transaction.facts.state is not _S.ONGOING:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
-        _log.info("transaction of %s is aborted: it timed out", transactional_id)
+        _log.info("the transaction of %s has timed out and is aborted", transactional_id)
         return self._fence(transaction, None, now_ms)
 
     def expire(self, now_ms: int) -> StateChange[None] | None:
-        """Forget ids that nobody has used for long."""
+        """Remove transactional ids that were not used for transactional.id.expiration.ms."""
         latest = now_ms - self._settings.expiration_ms
         expired = [
             one
@@ -296,7 +303,7 @@ class TransactionShard:
 
 
 def _check_producer(facts: Facts, producer: ProducerIdAndEpoch) -> None:
-    """Whether a producer may go on with what is, or will be, open."""
+    """Raise a KafkaError unless the producer owns the transaction and no end is pending."""
     if facts.producer_id != producer.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if facts.producer_epoch != producer.producer_epoch:
@@ -306,9 +313,9 @@ def _check_producer(facts: Facts, producer: ProducerIdAndEpoch) -> None:
 
 
 def _is_same_producer(facts: Facts, expected: ProducerIdAndEpoch) -> bool:
-    """Whether the producer may be the one that we know; its epoch is looked at when it is raised."""
+    """Return True if the producer may be the known one; its epoch is checked when it is raised."""
     return (
-        facts.producer_epoch == NO_PRODUCER_EPOCH  # just made: it lost its place, and may have the new id
+        facts.producer_epoch == NO_PRODUCER_EPOCH  # just created: the coordinator has no producer id of it yet
         or expected.producer_id == facts.producer_id
         # a retry of the call that gave it a new id, whose answer was lost
         or (expected.producer_id == facts.previous_producer_id and is_epoch_exhausted(expected.producer_epoch))

@@ -1,8 +1,8 @@
-"""Writing a cleaned segment: what stays of a group of segments, with its indexes, as one `.cleaned` segment.
+"""GroupWriter: writes the remaining records of a group of segments, with their indexes, as one `.cleaned` segment.
 
-Whoever cleans (`cleaner.py` here, a Spark job elsewhere) knows the latest offsets and the transactions that are open
-where the group starts; from these, the group's files, the settings and the time follow the bytes. So the same group is
-written the same way wherever it is written.
+A cleaner (`cleaner.py` here, or a Spark job) provides the latest offsets, and the transactions that are open at the
+start of the group. These, the group's files, the settings and the time determine the bytes. Every cleaner therefore
+writes the same bytes for a group.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ IO_BUFFER_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningRules:
-    """What decides about records besides the records themselves, for a whole round."""
+    """The rules of a round that do not depend on the records."""
 
     config: TopicConfig
     now_ms: int
-    end_offset: Offset  # where the range ends that is cleaned at all
+    end_offset: Offset  # the end of the range that is cleaned
     last_records: Mapping[ProducerId, LastRecord]
-    legacy_horizon_ms: int  # tombstones of formats 0 and 1 in files older than that go
+    legacy_horizon_ms: int  # tombstones of formats 0 and 1 in older files are removed
 
 
 class GroupWriter:
@@ -63,7 +63,7 @@ class GroupWriter:
         self.bytes_written = 0
 
     def write(self, group: list[Segment], directory: str) -> Segment:
-        """Write what stays of a group into a directory; nothing is left of it there if that fails."""
+        """Write the remaining records of a group into a directory. If that fails, no file is left there."""
         base_offset = group[0].base_offset
         remove_cleaned(self._files, directory, base_offset)
         cleaned: Segment | None = None
@@ -91,7 +91,7 @@ class GroupWriter:
         return cleaned
 
     def _clean_into(self, cleaned: Segment, segment: Segment, end: Offset) -> None:
-        # Of the whole segment, not only of its dirty part: the cleaned transaction index is made from these.
+        # Of the whole segment, not only of its dirty part, because the cleaned transaction index is made from them.
         self._transactions.add_aborted(self._aborted(segment.base_offset, end))
         retain_legacy_deletes = self._files.modified_ms(segment.log.path) > self._rules.legacy_horizon_ms
         take = partial(self.survivors.add, retain_legacy_deletes=retain_legacy_deletes)
@@ -105,7 +105,8 @@ class GroupWriter:
                 cleaned.transaction_index.append(transaction)
 
     def _set_date(self, cleaned: Segment, modified_ms: int) -> None:
-        """As old as what it replaces: formats 0 and 1 know the age of a tombstone from it, and retention may too."""
+        """Give the segment the age of those that it replaces. Formats 0 and 1 take the age of a tombstone from it, and
+        retention may use it too."""
         for path in (cleaned.log.path, cleaned.offset_index.file.path, cleaned.time_index.file.path):
             self._files.set_modified_ms(path, modified_ms)
 
@@ -120,49 +121,52 @@ def remove_cleaned(files: Files, directory: str, base_offset: Offset) -> None:
 
 
 def with_following(segments: list[Segment]) -> Iterator[tuple[Segment, Segment | None]]:
-    """Each segment with the one after it; None after the last."""
+    """Yield each segment with the next one, or with None after the last."""
     return zip_longest(segments, segments[1:])
 
 
 class SegmentWalk:
-    """Gives a segment's bytes, some whole batches at a time, to whoever takes them."""
+    """Passes a segment's bytes to a function, some whole batches at a time, and closes its files afterwards."""
 
-    def __init__(self, io_buffer_bytes: int = IO_BUFFER_BYTES, go_on: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, io_buffer_bytes: int = IO_BUFFER_BYTES, check_stop: Callable[[], None] = lambda: None) -> None:
         self._chunks = _Chunks(io_buffer_bytes)
-        self._go_on = go_on  # raises where the walk is to end
+        self._check_stop = check_stop  # raises to stop the walk
 
     def __call__(self, segment: Segment, start: int, take: Callable[[bytearray, int, int], int]) -> Iterator[int]:
-        """From byte `start` on; `take` says how much it took, and so does each step."""
+        """Walk from byte `start` on. `take` returns how many bytes it used, and each step yields that number."""
         position = start
-        while position < segment.size:
-            self._go_on()
-            data, size = self._chunks.read(segment.log, position, segment.size)
-            try:
-                used = take(data, 0, size)
-            except CorruptBatch as error:
-                raise error.at(segment.log.path, position + (error.position or 0)) from None
-            position += used
-            yield used
+        try:
+            while position < segment.size:
+                self._check_stop()
+                data, size = self._chunks.read(segment.log, position, segment.size)
+                try:
+                    used = take(data, 0, size)
+                except CorruptBatch as error:
+                    raise error.at(segment.log.path, position + (error.position or 0)) from None
+                position += used
+                yield used
+        finally:
+            segment.release()
         self._chunks.shrink()
 
 
 class _Chunks:
-    """Reads a file a buffer at a time; the buffer grows for a batch that does not fit."""
+    """Reads a file one buffer at a time. The buffer grows for a batch that does not fit."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._buffer = bytearray(size)
 
     def read(self, file: File, position: int, end: int) -> tuple[bytearray, int]:
-        """The buffer and how much of it is filled, from `position` on: one whole batch at least."""
+        """Return the buffer, and how many bytes of it are filled from `position` on: at least one whole batch."""
         filled = self._fill(file, position, end)
         if filled < LOG_OVERHEAD:
             raise CorruptBatch(
-                f"{filled} bytes are left, fewer than a batch's start", path=file.path, position=position
+                f"{filled} bytes follow the last batch, fewer than a batch header", path=file.path, position=position
             )
         size = PREFIX.unpack_from(self._buffer)[1] + LOG_OVERHEAD
         if size > end - position:
-            reason = f"batch claims {size} bytes, {end - position} are there"
+            reason = f"batch length gives {size} bytes, but only {end - position} follow"
             raise CorruptBatch(reason, path=file.path, position=position)
         if size > filled:
             self._buffer = bytearray(size)

@@ -1,12 +1,13 @@
-"""CleanedTransactions: the transactions that a walk over batches is inside of, for the cleaner.
+"""CleanedTransactions: the transactions that are open during a walk over batches, for the cleaner.
 
-A batch does not say whether its transaction was committed; the transaction indexes name the aborted ones. Walking in
-offset order, with the aborted transactions of each segment added before it is walked:
+A batch does not show if its transaction was committed. The transaction indexes list the aborted transactions. The walk
+is in offset order, and the aborted transactions of a segment are added before the segment is walked:
 
-- A data batch of an aborted transaction goes. Any other is of a committed one (the cleaner never walks past the last
-  stable offset, so no transaction is still open).
-- A marker may go once no batch of its transaction is left: then a later round finds it after nothing. While batches
-  are left the marker stays, and an aborted transaction stays in the index, or its records would look committed.
+- A data batch of an aborted transaction is removed. Any other belongs to a committed one, because the cleaner never
+  walks beyond the last stable offset, where transactions are still open.
+- A marker may be removed once its transaction has no batches left. A later round then finds the marker without batches
+  before it. While there are batches, the marker stays and an aborted transaction stays in the index. Otherwise its
+  records would look committed.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ class CleanedTransactions:
     def __init__(self) -> None:
         self._committed: set[ProducerId] = set()
         self._aborted: dict[ProducerId, AbortedTransaction] = {}
-        self._seen: set[ProducerId] = set()  # of the aborted ones, those with a batch in the walk
-        self._coming: list[tuple[Offset, AbortedTransaction]] = []  # a heap: the one that starts first is on top
-        self.retained: list[AbortedTransaction] = []  # ended, with batches left: what the cleaned index must name
+        self._seen: set[ProducerId] = set()  # aborted transactions with a batch in the walk
+        self._coming: list[tuple[Offset, AbortedTransaction]] = []  # a heap with the earliest transaction on top
+        self.retained: list[AbortedTransaction] = []  # ended transactions with remaining batches, for the cleaned index
 
     def add_aborted(self, transactions: Iterable[AbortedTransaction]) -> None:
-        """Make aborted transactions known before the walk reaches them; one may be named again."""
+        """Add aborted transactions before the walk reaches them. A transaction may be added again."""
         for transaction in transactions:
             heappush(self._coming, (transaction.first_offset, transaction))
 
@@ -39,7 +40,7 @@ class CleanedTransactions:
         return retained
 
     def on_data(self, batch: RecordBatch) -> bool:
-        """Walk over a data batch; whether its transaction was aborted."""
+        """Walk over a data batch. Return True if its transaction was aborted."""
         self._start_up_to(batch.last_offset)
         if not batch.is_transactional:
             return False
@@ -50,11 +51,11 @@ class CleanedTransactions:
         return False
 
     def on_control(self, batch: RecordBatch) -> bool:
-        """Walk over a control batch; whether nothing needs it any more."""
+        """Walk over a control batch. Return True if it is no longer needed."""
         self._start_up_to(batch.last_offset)
         record = next(iter_records(batch), None)
         if record is None:
-            return True  # an empty one has been cleaned before
+            return True  # an empty control batch was cleaned before
         kind = control_type(record.key)
         if kind == ControlType.ABORT:
             transaction = self._aborted.pop(batch.producer_id, None)

@@ -1,21 +1,23 @@
 """The cleaner: compacts one log, segment group by segment group.
 
-    1  build the map    walk the dirty range, remember the latest offset of every key (`compaction.KeyScan`); a full map
-                        ends the range early, and the next round goes on there
+    1  build the map    walk the dirty range and store the latest offset of every key (`compaction.KeyScan`); a full map
+                        ends the range early, and the next round continues there
     2  group            neighbouring segments that together fit one segment: by bytes, index entries, offset range
-    3  write a group    what stays of it, with its indexes, as one `.cleaned` segment; durable, dated like the original
+    3  write a group    write its remaining records and indexes as one `.cleaned` segment, durable, dated like the
+       original
     4  swap it in       `PartitionLog.replace_segments`; then the next group
 
 Steps 1 and 3 only read sealed segments and write new files, so they may run beside the thread that changes the log.
-Steps 2 and 4 belong to that thread, as does making a `Cleaning`. Whatever fails (a corrupt batch, a full disk, a
-request to stop) leaves the log as it is but for the groups already swapped, and no `.cleaned` file behind; a round that
-is done again does no harm, so the next one starts over.
+Steps 2 and 4, and the creation of a `Cleaning`, belong to that thread. After a failure (a corrupt batch, a full disk, a
+request to stop) the groups already swapped stay, the rest of the log is unchanged, and no `.cleaned` file is left. The
+next round starts again, which is harmless.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -34,6 +36,7 @@ from tailrace.log.compaction.compaction import KeyScan, LastRecord, LatestOffset
 from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.open_segments import reopened
 from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset, ProducerId
 from tailrace.model.topic_config import INT_MAX
@@ -42,17 +45,17 @@ _log = logging.getLogger(__name__)
 
 
 class CleaningAborted(Exception):
-    """Cleaning was asked to stop, or the log changed under it; the log is unharmed."""
+    """Cleaning was stopped on request, or the log changed meanwhile. The log is not damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerSettings:
-    """What Kafka calls log.cleaner.dedupe.buffer.size (for one cleaner), …load.factor and …io.buffer.size."""
+    """Kafka's log.cleaner.dedupe.buffer.size (for one cleaner), …load.factor and …io.buffer.size."""
 
     dedupe_buffer_bytes: int = 128 * 1024 * 1024
     load_factor: float = 0.9
     io_buffer_bytes: int = IO_BUFFER_BYTES
-    salt: bytes = bytes(16)  # 16 bytes that nobody who writes keys can know
+    salt: bytes = bytes(16)  # 16 secret bytes, so that clients cannot choose keys that collide
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,7 +75,7 @@ class CleanerStats:
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """The log is clean up to `end_offset`: what the cleaner checkpoint is to say."""
+    """The result of a round: the log is clean up to `end_offset`, which goes into the cleaner checkpoint."""
 
     end_offset: Offset
     stats: CleanerStats
@@ -88,7 +91,8 @@ def clean_log(
     should_stop: Callable[[], bool] = lambda: False,
     clock_ms: Callable[[], int] | None = None,
 ) -> Cleaned:
-    """Clean a log once, all steps on this thread. `now_ms` judges tombstones, `clock_ms` only times the work."""
+    """Clean a log once, with all steps on this thread. `now_ms` decides on tombstones, `clock_ms` only measures the
+    work."""
     cleaning = Cleaning(files, log, dirty, now_ms, settings, should_stop=should_stop, clock_ms=clock_ms)
     cleaning.build_map()
     for group in cleaning.groups():
@@ -120,11 +124,11 @@ class Cleaning:
         self._config = log.config
         self._end = dirty.first_uncleanable_offset
         self._segments = log.segments.between(0, self._end)
-        # A map of all the memory allowed; it takes only as much of it as the keys need.
+        # The limit is all the allowed memory. The map uses only as much as the keys need.
         self._latest = LatestOffsets(
             self._settings.dedupe_buffer_bytes // SLOT_SIZE, self._settings.load_factor, self._settings.salt
         )
-        self._walk = SegmentWalk(self._settings.io_buffer_bytes, self._go_on)
+        self._walk = SegmentWalk(self._settings.io_buffer_bytes, self._check_stop)
         self._writer = GroupWriter(
             files,
             cleaning_rules(files, log, dirty, now_ms),
@@ -137,18 +141,30 @@ class Cleaning:
 
     @property
     def end_offset(self) -> Offset:
-        """Up to where the map is complete, and so up to where the log will be clean."""
+        """The offset up to which the map is complete. The log will be clean up to there."""
         return max(self._latest.latest_offset + 1, self._dirty.first_dirty_offset)
 
-    def _go_on(self) -> None:
+    def _check_stop(self) -> None:
         if self._should_stop():
-            raise CleaningAborted(f"{self._log.partition}: cleaning was asked to stop")
+            raise CleaningAborted(f"{self._log.partition}: cleaning was stopped on request")
+
+    @contextmanager
+    def _abort_if_renamed(self) -> Iterator[None]:
+        """Stop the round if a segment was deleted while it was read: its files have other names then."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise CleaningAborted(f"{self._log.partition}: a segment was deleted while it was cleaned") from error
 
     # 1. The map
 
     def build_map(self) -> None:
+        with self._abort_if_renamed():
+            self._build_map()
+
+    def _build_map(self) -> None:
         start = self._dirty.first_dirty_offset
-        dirty = self._log.segments.between(start, self._end)
+        dirty = [reopened(self._files, segment) for segment in self._log.segments.between(start, self._end)]
         transactions = CleanedTransactions()
         transactions.add_aborted(aborted_from(self._log, start, self._end))
         scan = KeyScan(self._latest, start, transactions)
@@ -159,7 +175,7 @@ class Cleaning:
                     break
             if scan.is_full:
                 break
-            # Past the segment's last record there may be a gap that compaction has left: nothing comes there.
+            # After the segment's last record there may be a gap that compaction has left. It has no records.
             scan.skip_to(following.base_offset if following else self._end)
         self.stats.map_records_read = scan.records_read
         self.stats.map_utilization = self._latest.size / (self._settings.dedupe_buffer_bytes // SLOT_SIZE)
@@ -168,26 +184,28 @@ class Cleaning:
     # 2. Groups
 
     def groups(self) -> list[list[Segment]]:
-        """The segments to clean, those together that become one."""
+        """Return the segments to clean, grouped by the segment that they become."""
         segments = [segment for segment in self._segments if segment.base_offset <= self._latest.latest_offset]
         return group_segments(segments, self._config.roll_bytes, self._config.segment_index_bytes, self._end)
 
     # 3. A cleaned segment
 
     def write_group(self, group: list[Segment]) -> Segment:
-        """Write what stays of a group into a `.cleaned` segment; nothing is left of it if that fails."""
-        cleaned = self._writer.write(group, self._log.directory)
+        """Write the remaining records of a group into a `.cleaned` segment. If that fails, no file is left."""
+        with self._abort_if_renamed():
+            cleaned = self._writer.write([reopened(self._files, one) for one in group], self._log.directory)
         self.stats.bytes_read, self.stats.bytes_written = self._writer.bytes_read, self._writer.bytes_written
         return cleaned
 
     # 4. The swap
 
     def swap(self, cleaned: Segment, group: list[Segment]) -> None:
-        """Put a cleaned segment in place of its group, unless the log has lost a segment of the group meanwhile."""
+        """Replace a group with its cleaned segment. Raise CleaningAborted if the log has lost a segment of the group
+        meanwhile."""
         if any(self._log.segments.get(segment.base_offset) is not segment for segment in group):
             cleaned.release()
             remove_cleaned(self._files, self._log.directory, cleaned.base_offset)
-            raise CleaningAborted(f"{self._log.partition}: segments went while they were cleaned")
+            raise CleaningAborted(f"{self._log.partition}: segments were deleted while they were cleaned")
         self._log.replace_segments([cleaned], group, self._now_ms)
 
     def finish(self) -> Cleaned:
@@ -203,10 +221,11 @@ class Cleaning:
 def group_segments(
     segments: list[Segment], max_bytes: int, max_index_bytes: int, end_offset: Offset
 ) -> list[list[Segment]]:
-    """Neighbours together while their sizes and the sizes of their indexes add up to no more than one segment's.
+    """Group neighbouring segments while their sizes and the sizes of their indexes do not exceed the limits of one
+    segment.
 
-    A segment's last offset is taken to be just below the next one's base offset, or below `end_offset`: offsets in a
-    group must fit 31 bits from its start.
+    The last offset of a segment is taken as the next segment's base offset minus one, or `end_offset` minus one.
+    Offsets in a group must fit 31 bits relative to its start.
     """
     groups: list[list[Segment]] = []
     size = offset_index_size = time_index_size = 0
@@ -231,7 +250,7 @@ def group_segments(
 
 
 def aborted_from(log: PartitionLog, start: Offset, end: Offset) -> list[AbortedTransaction]:
-    """The aborted transactions in the indexes of the segment that holds `start` and of those after it."""
+    """Return the aborted transactions in the indexes of the segment that contains `start` and of later segments."""
     segments = log.segments
     slot = segments.floor_slot(start)
     if slot < 0:

@@ -1,6 +1,6 @@
-"""CleanerCheckpoint: `cleaner-offset-checkpoint`, up to where each log of a directory is compacted.
+"""CleanerCheckpoint: `cleaner-offset-checkpoint`, the offset up to which each log of a directory is compacted.
 
-It is a hint: without it everything is cleaned once more, and one that points outside its log is put right.
+The file is only a hint. Without it every log is cleaned again from its start. An offset outside its log is corrected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CleanerCheckpoint:
             return {}
 
     def update(self, partition: TopicPartition, offset: Offset, known: Collection[TopicPartition]) -> None:
-        """Note how far a log is clean; partitions that are not `known` here any more are dropped."""
+        """Store the offset up to which a log is clean. Partitions that are not in `known` are dropped."""
         offsets = {key: value for key, value in self.read().items() if key in known}
         offsets[partition] = offset
         write_offsets(self._files, self.path, offsets)
@@ -40,7 +40,7 @@ class CleanerCheckpoint:
             write_offsets(self._files, self.path, offsets)
 
     def truncate(self, partition: TopicPartition, offset: Offset) -> None:
-        """The log was truncated: what is appended there now is dirty."""
+        """Lower the offset of a log that was truncated, because new records there are dirty."""
         offsets = self.read()
         if offsets.get(partition, 0) > offset:
             offsets[partition] = offset

@@ -53,7 +53,7 @@ cdef class LatestOffsets:
     cdef readonly i64 slots
     cdef readonly i64 limit
     cdef readonly i64 size
-    cdef public i64 latest_offset
+    cdef readonly i64 latest_offset
     cdef i64 _capacity
     cdef u64[::1] _table
     cdef u64 _v0

@@ -1,14 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, annotation_typing=False
-"""The cleaner's loops over records: remember the latest offset of every key, then keep what is still the latest.
+"""The cleaner's loops over records: store the latest offset of every key, then keep the latest records.
 
-Plain Python that Cython compiles in place, with its C types in cleaner_kernels.pxd: one source for both speeds, under
-the rules that `records/kernels.py` states. Integers are read here again, because a call into another compiled module
-cannot be inlined and these run several times per record.
+Plain Python that Cython compiles in place, with its C types in cleaner_kernels.pxd. The rules of `records/kernels.py`
+apply. The functions for integers are repeated here, because a call into another compiled module cannot be inlined and
+they run several times per record.
 
-Both classes take runs of batches out of a chunk of a log file, and stop at the first batch that is not plain: another
-format than v2, compressed, transactional, control, or with a checksum that does not hold. `compaction.py` deals with
-that one and lets them go on behind it. So a log of many small batches costs no Python call per batch.
+Both classes process runs of batches from a chunk of a log file. They stop at the first batch that is not plain: of
+another format than v2, compressed, transactional, control, or with a wrong checksum. `compaction.py` handles that batch
+and continues after it. A log of many small batches therefore costs no Python call per batch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOT_PLAIN = 0x37  # codec, transactional and control bits of the attributes
 
 
 def _varint(data: Bytes, position: int, end: int) -> tuple[int, int]:
-    """(value, next position); next position is -1 when the bytes end early or the varint is too long."""
+    """Return (value, next position). The next position is -1 if the bytes end early or the varint is too long."""
     low32 = 0xFFFFFFFF
     raw = 0
     shift = 0
@@ -56,7 +56,7 @@ def _varint(data: Bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def _varlong(data: Bytes, position: int, end: int) -> tuple[int, int]:
-    """As _varint, for 64 bits: ten bytes at most, bits past the 64th dropped."""
+    """Like _varint, for 64 bits: at most ten bytes; bits beyond the 64th are dropped."""
     raw = 0
     shift = 0
     while shift < 63:
@@ -84,7 +84,7 @@ def _varlong(data: Bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def _varint_size(value: int) -> int:
-    """Bytes that a signed value takes as a zigzag varint."""
+    """Return the size of a signed value as a zigzag varint."""
     negative = value < 0
     folded = -1 - value if negative else value
     folded = folded * 2 + negative
@@ -96,7 +96,7 @@ def _varint_size(value: int) -> int:
 
 
 def _add(a: int, b: int) -> int:
-    """a + b as Java's long: past either end it goes on at the other."""
+    """Return a + b with the overflow of Java's long."""
     last = 0x7FFFFFFFFFFFFFFF
     if b > 0 and a > last - b:
         return (a - last - 1) + (b - last - 1)
@@ -106,7 +106,7 @@ def _add(a: int, b: int) -> int:
 
 
 def _subtract(a: int, b: int) -> int:
-    """a - b as Java's long."""
+    """Return a - b with the overflow of Java's long."""
     last = 0x7FFFFFFFFFFFFFFF
     if b == -1 - last:
         return a + last + 1 if a < 0 else a - last - 1
@@ -114,7 +114,7 @@ def _subtract(a: int, b: int) -> int:
 
 
 def _int32(data: Bytes, position: int) -> int:
-    """Big-endian and signed; the caller has checked that four bytes are there."""
+    """Return a signed big-endian integer. The caller has checked that there are four bytes."""
     high = (data[position] ^ 0x80) - 0x80
     return high * 16777216 + (data[position + 1] << 16 | data[position + 2] << 8 | data[position + 3])
 
@@ -128,7 +128,7 @@ def _int64(data: Bytes, position: int) -> int:
 
 
 def _load64(data: Bytes, position: int) -> int:
-    """Little-endian and unsigned."""
+    """Return an unsigned little-endian integer."""
     low = data[position + 3]
     low = low << 24 | data[position + 2] << 16 | data[position + 1] << 8 | data[position]
     high = data[position + 7]
@@ -146,7 +146,7 @@ def _check_range(start: int, end: int, size: int) -> None:
 
 
 def _skip_headers(data: Bytes, position: int, end: int) -> int:
-    """The position after a record's headers, -1 if they are broken."""
+    """Return the position after a record's headers, or -1 if they are malformed."""
     count, position = _varint(data, position, end)
     if position < 0 or count < 0:
         return -1
@@ -165,7 +165,7 @@ def _skip_headers(data: Bytes, position: int, end: int) -> int:
 
 
 def _plain_size(data: Bytes, view: memoryview, position: int, end: int) -> int:
-    """The size of the batch at `position`; 0 if it is not whole, not plain, or its checksum does not hold."""
+    """Return the size of the batch at `position`, or 0 if it is incomplete, not plain, or has a wrong checksum."""
     if end - position < _HEADER_SIZE:
         return 0
     size = _int32(data, position + 8) + 12
@@ -185,16 +185,16 @@ _HAS_VALUE = 2
 
 
 class LatestOffsets:
-    """The latest offset of each key, in bounded memory: the map that compaction is made of.
+    """The latest offset of each key, in bounded memory.
 
-    A slot takes 24 bytes: a 128-bit hash that stands for the key, and the offset. As in Apache Kafka there are as many
-    slots as fit into the memory given, `limit` of them (load factor 0.9) may be filled, nothing is ever removed, and
-    the map knows up to which offset it is complete. Kafka hashes with MD5; this is SipHash-2-4 with a salt, five times
-    faster and, with a salt nobody knows, without collisions that someone could make on purpose.
+    A slot has 24 bytes: a 128-bit hash of the key, and the offset. As in Apache Kafka, the memory given determines the
+    number of slots. At most `limit` of them (load factor 0.9) may be filled, and entries are never removed. The map has
+    the offset up to which it is complete. Kafka hashes with MD5. This map uses SipHash-2-4 with a salt, which is five
+    times faster. If the salt is secret, nobody can make keys collide on purpose.
 
-    The table starts small and doubles, so that a small log costs little memory. A hash is looked for from the slot its
-    upper bits name, one by one; one slot more than ever filled keeps that search finite. Records are first scanned, a
-    batch at a time, and then looked up: several look-ups wait for memory at once.
+    The table starts small and doubles, so that a small log needs little memory. A lookup starts at the slot given by
+    the upper bits of the hash and proceeds slot by slot. At least one slot always stays empty, so the search ends.
+    Records are first scanned, a batch at a time, and then looked up, so that several lookups wait for memory at once.
     """
 
     def __init__(self, slots: int, load_factor: float = 0.9, salt: bytes = bytes(16)) -> None:
@@ -219,7 +219,7 @@ class LatestOffsets:
         self._reserve(256)
 
     def _reserve(self, count: int) -> None:
-        """Room for what is scanned of so many records: the two halves of the key's hash, offset, and what there is."""
+        """Make room for the scan of so many records: both halves of the key's hash, the offset, and flags."""
         self._room = count
         self._highs = array("Q", bytes(8 * count))
         self._lows = array("Q", bytes(8 * count))
@@ -228,11 +228,11 @@ class LatestOffsets:
 
     @property
     def memory_bytes(self) -> int:
-        """What the table takes now."""
+        """Return the current size of the table in bytes."""
         return self._capacity * SLOT_SIZE
 
     def put(self, key: Bytes, offset: int) -> None:
-        """Remember `offset` as the key's latest; ValueError if the map is full or the offset negative."""
+        """Store `offset` as the key's latest. Raise ValueError if the map is full or the offset negative."""
         if offset < 0:
             raise ValueError(f"offset {offset} is negative")
         if self.size >= self.limit:
@@ -242,23 +242,23 @@ class LatestOffsets:
         self._put(self._high, self._low, offset)
 
     def get(self, key: Bytes) -> int:
-        """The key's latest offset, or -1."""
+        """Return the key's latest offset, or -1."""
         raw = key
         self._hash(raw, 0, len(key))
         return self._get(self._high, self._low)
 
     def digest(self, key: Bytes) -> bytes:
-        """The hash that stands for the key."""
+        """Return the hash of a key."""
         raw = key
         self._hash(raw, 0, len(key))
         high, low = int(self._high), int(self._low)
         return high.to_bytes(8, "little") + low.to_bytes(8, "little")
 
     def _hash(self, data: Bytes, start: int, size: int) -> None:
-        """SipHash-2-4 with 128 bits of data[start:start + size], into _high and _low.
+        """Compute the 128-bit SipHash-2-4 of data[start:start + size], into _high and _low.
 
-        Every 8 bytes, the last ones with the size in front, are mixed in by two rounds; then come four rounds for
-        either half of the result.
+        Two rounds mix in every 8 bytes. The last bytes are combined with the size. Four more rounds produce each half
+        of the result.
         """
         mask = self._mask
         v0 = self._v0
@@ -301,7 +301,7 @@ class LatestOffsets:
         self._low = v0 ^ v1 ^ v2 ^ v3
 
     def _find(self, high: int, low: int) -> int:
-        """Where in the table a hash is, or where it would go."""
+        """Return the position of a hash in the table, or the position where it would be inserted."""
         slot = (high >> 32) * self._capacity >> 32
         entry = slot * 3
         while self._table[entry + 2] != 0 and (self._table[entry] != high or self._table[entry + 1] != low):
@@ -310,8 +310,12 @@ class LatestOffsets:
                 entry = 0
         return entry
 
+    def skip_to(self, offset: int) -> None:
+        """Record that the map covers everything below `offset`."""
+        self.latest_offset = offset - 1
+
     def _put(self, high: int, low: int, offset: int) -> None:
-        """Set the offset of a hash; there is room."""
+        """Set the offset of a hash. The caller has checked that there is room."""
         entry = self._find(high, low)
         if self._table[entry + 2] == 0:
             self._table[entry] = high
@@ -323,7 +327,7 @@ class LatestOffsets:
             self._grow(self._capacity * 2)
 
     def _get(self, high: int, low: int) -> int:
-        """The offset of a hash, or -1."""
+        """Return the offset of a hash, or -1."""
         entry = self._find(high, low)
         return self._table[entry + 2] - 1
 
@@ -339,12 +343,12 @@ class LatestOffsets:
                 self._table[target + 1] = old[entry + 1]
                 self._table[target + 2] = old[entry + 2]
 
-    # What is known, handed on to another map with the same salt: 24 bytes a key, as in the table
+    # Transfer to another map with the same salt: 24 bytes per key, as in the table
 
     def split(self, parts: int) -> list[bytes]:
-        """The keys with their latest offsets, each in the part that its hash names."""
+        """Return the keys with their latest offsets, in parts that are chosen by their hash."""
         if parts < 1:
-            raise ValueError(f"{parts} is no number of parts")
+            raise ValueError(f"{parts} is not a valid number of parts; it must be at least 1")
         ends = array("q", bytes(8 * (parts + 1)))
         for entry in range(0, self._capacity * 3, 3):
             if self._table[entry + 2] != 0:
@@ -370,18 +374,18 @@ class LatestOffsets:
         return (low >> 32) * parts >> 32
 
     def merge(self, entries: bytes) -> None:
-        """Take what another map has split off, where it is later than what is known; ValueError if there is no room."""
+        """Add later entries that another map has split off. Raise ValueError if the map is full."""
         if len(entries) % SLOT_SIZE:
-            raise ValueError(f"{len(entries)} bytes are no multiple of {SLOT_SIZE}")
+            raise ValueError(f"{len(entries)} bytes are not a multiple of {SLOT_SIZE}")
         words = array("Q", entries)
-        # Entries come in the order of the table that they were in. While a table is too small for them, all that came
-        # so far crowd its front, and every search passes all of them: so there is room for all before the first.
+        # Entries come in the order of another table. In a table that is too small they would fill its front, and every
+        # search would pass all of them. So the table is enlarged before the first is added.
         room = (self.size + len(words) // 3) * 2
         if room > self._capacity:
             self._grow(room)
         for index in range(0, len(words), 3):
             if words[index + 2] == 0:
-                continue  # somebody asked for a key that nobody knew
+                continue  # a key of `look_up` that was not known
             entry = self._find(words[index], words[index + 1])
             if self._table[entry + 2] == 0:
                 if self.size >= self.limit:
@@ -391,9 +395,9 @@ class LatestOffsets:
                 self._table[entry + 2] = words[index + 2]
 
     def look_up(self, entries: bytes) -> bytes:
-        """The same keys with the offsets known here; 0 in place of offset + 1 for a key that is not known."""
+        """Return the same keys with the offsets known here. An unknown key has 0 in place of offset + 1."""
         if len(entries) % SLOT_SIZE:
-            raise ValueError(f"{len(entries)} bytes are no multiple of {SLOT_SIZE}")
+            raise ValueError(f"{len(entries)} bytes are not a multiple of {SLOT_SIZE}")
         found = array("Q", entries)
         words = found
         for index in range(0, len(words), 3):
@@ -401,7 +405,7 @@ class LatestOffsets:
         return found.tobytes()
 
     def _scan(self, data: Bytes, start: int, end: int, count: int, base_offset: int) -> None:
-        """Read the v2 records in data[start:end] to their ends and hash their keys; CorruptBatch if they are broken."""
+        """Read the v2 records in data[start:end] and hash their keys. Raise CorruptBatch if they are malformed."""
         if count < 0 or count > end - start:
             raise CorruptBatch(f"record count is {count} in {end - start} bytes of records")
         if count > self._room:
@@ -445,7 +449,7 @@ class LatestOffsets:
     def put_records(self, data: Bytes, start: int, end: int, count: int, base_offset: int, start_offset: int) -> int:
         """Put the keys of the v2 records in data[start:end], from start_offset on.
 
-        Returns how many records were read; fewer than `count` means that the map was too full for the next.
+        Returns how many records were read. Fewer than `count` means that the map was full before the next record.
         """
         _check_range(start, end, len(data))
         raw = data
@@ -461,9 +465,9 @@ class LatestOffsets:
         return count
 
     def put_batches(self, data: Bytes, start: int, end: int, start_offset: int) -> tuple[int, int, bool]:
-        """Put the keys of the plain batches that data[start:end] begins with.
+        """Put the keys of the plain batches at the beginning of data[start:end].
 
-        Returns where they end, how many records were read, and whether the map was too full to go on.
+        Returns the end of these batches, how many records were read, and True if the map is full.
         """
         _check_range(start, end, len(data))
         raw = data
@@ -489,19 +493,19 @@ class LatestOffsets:
             position += size
 
 
-# --- what stays -----------------------------------------------------------------------------------------------------
+# --- the remaining records ------------------------------------------------------------------------------------------
 
 
 class RecordFilter:
-    """Writes the batches that stay, as Kafka's MemoryRecords.filterTo does, one behind the other into `out`.
+    """Writes the remaining batches one after the other into `out`, as Kafka's MemoryRecords.filterTo does.
 
-    - A batch that loses nothing is copied as it is.
-    - One that loses records is written again: same offsets (the last offset delta too, which carries the producer's
-      last sequence), same producer, epoch and codec; the first kept record's timestamp becomes the base timestamp.
-    - One that keeps a tombstone gets its delete horizon, now + delete.retention.ms, in place of the base timestamp.
-    - One that loses everything goes. Its header stays if it is the last of an active producer or of the range.
+    - A batch that loses nothing is copied unchanged.
+    - A batch that loses records is written again with the same producer, epoch, codec and offsets. The last offset
+      delta, the producer's last sequence, stays too. The first kept record's timestamp becomes the base timestamp.
+    - A batch that keeps a tombstone gets its delete horizon, now + delete.retention.ms, in place of the base timestamp.
+    - A batch that loses all records is removed. Its header stays for the last batch of an active producer or the range.
 
-    `written` says of each batch in `out`: size, last offset, largest timestamp.
+    `written` has size, last offset and largest timestamp of each batch in `out`.
     """
 
     def __init__(
@@ -533,18 +537,18 @@ class RecordFilter:
         self.records_without_key = 0
 
     def clear(self) -> None:
-        """Begin a new run of output."""
+        """Start a new output buffer."""
         self.out_size = 0
         self.written = []
 
     def keeps_empty(self, producer_id: int, last_offset: int) -> bool:
-        """Whether a data batch that lost everything leaves its header behind."""
+        """Return True if the header of a data batch without remaining records is kept."""
         if last_offset + 1 == self._end_offset:
             return True
         return producer_id >= 0 and self._last_offsets.get(producer_id, -1) == last_offset
 
     def add(self, data: Bytes, last_offset: int, max_timestamp: int) -> None:
-        """Put out a batch that was made elsewhere."""
+        """Append a batch that was built elsewhere to the output."""
         raw = data
         size = len(data)
         self._reserve(size)
@@ -554,7 +558,7 @@ class RecordFilter:
     def judge(
         self, data: Bytes, start: int, end: int, count: int, base_offset: int, retain_deletes: bool
     ) -> tuple[int, bool]:
-        """Decide on the v2 records in data[start:end]; how many stay, and whether a tombstone is among them."""
+        """Decide on the v2 records in data[start:end]. Return how many stay, and True if a tombstone is among them."""
         _check_range(start, end, len(data))
         raw = data
         kept = self._judge(raw, start, end, count, base_offset, retain_deletes)
@@ -571,10 +575,10 @@ class RecordFilter:
         log_append_time: bool,
         horizon: int,
     ) -> tuple[bytes, int, int, int]:
-        """The records that `judge` kept of the same bytes, written again.
+        """Encode the records that `judge` kept of the same bytes.
 
-        `horizon` is the delete horizon, negative for none. Returns payload, base timestamp, largest timestamp, and how
-        many records there are.
+        `horizon` is the delete horizon, negative for none. Returns payload, base timestamp, largest timestamp, and the
+        number of records.
         """
         _check_range(start, end, len(data))
         raw = data
@@ -585,13 +589,13 @@ class RecordFilter:
         return payload, self._base_timestamp, self._max_timestamp, self._rewritten
 
     def keep_all(self, count: int) -> None:
-        """In place of `judge`: everything stays."""
+        """Keep all records, in place of `judge`."""
         self._reserve_flags(count)
         for index in range(count):
             self._keep[index] = 1
 
     def put_batches(self, data: Bytes, start: int, end: int) -> int:
-        """Filter the plain batches that data[start:end] begins with; where they end."""
+        """Filter the plain batches at the beginning of data[start:end]. Return their end."""
         _check_range(start, end, len(data))
         raw = data
         view = memoryview(data)
@@ -604,7 +608,7 @@ class RecordFilter:
             position += size
 
     def put_batch(self, data: Bytes, start: int, size: int) -> None:
-        """Filter one uncompressed v2 data batch, its checksum known to hold."""
+        """Filter one uncompressed v2 data batch whose checksum is already verified."""
         _check_range(start, start + size, len(data))
         if size < _HEADER_SIZE:
             raise CorruptBatch(f"batch of {size} bytes is smaller than its header", position=start)
@@ -661,7 +665,7 @@ class RecordFilter:
         self.written.append((self.out_size - out_start, last_offset, self._max_timestamp))
 
     def _judge(self, data: Bytes, start: int, end: int, count: int, base_offset: int, retain_deletes: bool) -> int:
-        """Set a flag for every record that stays; how many do."""
+        """Set the flag of every record that stays. Return their number."""
         latest = self._latest
         latest._scan(data, start, end, count, base_offset)
         self._reserve_flags(count)
@@ -696,7 +700,7 @@ class RecordFilter:
         log_append_time: bool,
         horizon: int,
     ) -> None:
-        """Append the records whose flag is set, which `_judge` found well-formed."""
+        """Append the records whose flag is set. `_judge` has checked that they are valid."""
         position = start
         is_based = horizon >= 0
         self._base_timestamp = horizon
@@ -739,7 +743,7 @@ class RecordFilter:
                 self._copy(raw, 0, len(record))
 
     def _finish(self, start: int, attributes: int, base_timestamp: int, max_timestamp: int, count: int) -> None:
-        """Complete the header at `start` in the output for the records behind it."""
+        """Complete the header at `start` in the output for the records after it."""
         out = self._out
         self._put_int(start + 8, self.out_size - start - 12, 4)
         out[start + 21] = 0
@@ -750,7 +754,7 @@ class RecordFilter:
         self._put_int(start + 17, crc32c(memoryview(self.out)[start + 21 : self.out_size]), 4)
 
     def _put_int(self, position: int, value: int, size: int) -> None:
-        """Big-endian, two's complement."""
+        """Write an integer, big-endian and in two's complement."""
         out = self._out
         for index in range(size):
             out[position + index] = value >> (8 * (size - 1 - index)) & 0xFF
@@ -793,7 +797,7 @@ class RecordFilter:
 
 
 def _canonical_size(data: Bytes, position: int, stop: int) -> int:
-    """The size that a well-formed record, from its offset delta on, has when Kafka writes it; -1 if bytes change."""
+    """Return the size of a valid record, from its offset delta on, as Kafka writes it; -1 if bytes change."""
     value, position = _varint(data, position, stop)
     size = _varint_size(value)
     for _ in range(2):
@@ -810,7 +814,7 @@ def _canonical_size(data: Bytes, position: int, stop: int) -> int:
         value, position = _varint(data, position, stop)
         size += _varint_size(value) + value
         while value > 0:
-            # Kafka reads header keys as text and writes them again, which replaces what is not UTF-8.
+            # Kafka decodes and encodes header keys as text, which replaces bytes that are not UTF-8.
             if data[position] > 0x7F:
                 return -1
             position += 1
@@ -827,7 +831,7 @@ def _canonical_size(data: Bytes, position: int, stop: int) -> int:
 
 
 def _encoded_again(record: bytes, timestamp_delta: int) -> bytes:
-    """One record with another timestamp delta, its fields read and written again one by one."""
+    """Encode one record with another timestamp delta, field by field."""
     offset_delta, _, key, value, headers, _ = decode_records(record, 1)[0]
     out = bytearray()
     names = [(decode_utf8(name).encode(), content) for name, content in headers]

@@ -1,14 +1,16 @@
-"""DirtyRange: which part of a compacted log is dirty, how much of it may be cleaned now, and whether that is due.
+"""DirtyRange: the dirty part of a compacted log, how much of it may be cleaned now, and if cleaning is due.
 
     ├──── clean ────┼────────── dirty, cleanable ──────────┼──── not yet ────┤
     log start       first dirty offset                     first uncleanable offset
                     (the cleaner checkpoint)
 
-Not yet: the active segment, everything from the last stable offset on (and so from the high watermark on), and from the
-first dirty segment with a record younger than min.compaction.lag.ms. The bound is rounded down to a segment's start.
+Not yet cleanable are the active segment, everything from the last stable offset on (and so from the high watermark on),
+and everything from the first dirty segment with a record younger than min.compaction.lag.ms. The bound is rounded down
+to a segment's start.
 
-Cleaning is due when the dirty part is more than min.cleanable.dirty.ratio of what would be read, or when some of it has
-waited longer than max.compaction.lag.ms. Of several logs that are due, the one with the largest share goes first.
+Cleaning is due if the dirty part is more than min.cleanable.dirty.ratio of the bytes to read, or if a part of it has
+waited longer than max.compaction.lag.ms. Of several logs that are due, the log with the largest dirty ratio is cleaned
+first.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ class DirtyRange:
     first_uncleanable_offset: Offset
     clean_bytes: int
     cleanable_bytes: int
-    compaction_delay_ms: int  # how far the oldest dirty record is past max.compaction.lag.ms; 0 if it is not
-    checkpoint_was_invalid: bool  # the checkpoint pointed outside the log and is to be set to first_dirty_offset
+    compaction_delay_ms: int  # the time since the oldest dirty record passed max.compaction.lag.ms; 0 if it has not
+    checkpoint_was_invalid: bool  # the checkpoint was outside the log and has to be set to first_dirty_offset
 
     @property
     def cleanable_ratio(self) -> float:
@@ -45,7 +47,7 @@ class DirtyRange:
 
 
 def find_dirty_range(log: PartitionLog, last_clean_offset: Offset | None, now_ms: int) -> DirtyRange:
-    """The dirty range of a log, given what the cleaner checkpoint says of it (None: nothing)."""
+    """Return the dirty range of a log. `last_clean_offset` is from the cleaner checkpoint; None if it has no entry."""
     first_dirty, was_invalid = _first_dirty_offset(log, last_clean_offset)
     bound = max(first_dirty, _first_uncleanable_offset(log, first_dirty, now_ms))
     bounding = _sealed_from(log, bound)
@@ -65,12 +67,14 @@ def _first_dirty_offset(log: PartitionLog, last_clean_offset: Offset | None) -> 
     if last_clean_offset is None:
         return start, False
     if last_clean_offset < start:
-        # Retention moves the start of a log with both policies past the checkpoint all the time.
+        # With both policies, retention regularly moves the start of a log beyond the checkpoint.
         if not log.config.is_deleted_by_retention:
             _log.warning("%s: cleaned up to %d, but starts at %d", log.partition, last_clean_offset, start)
         return start, True
     if last_clean_offset > end:
-        _log.warning("%s: cleaned up to %d, but ends at %d: all is dirty", log.partition, last_clean_offset, end)
+        _log.warning(
+            "%s: cleaned up to %d, but ends at %d: the whole log is dirty", log.partition, last_clean_offset, end
+        )
         return start, True
     return last_clean_offset, False
 

@@ -1,26 +1,27 @@
-"""What compaction keeps of a log: a function of bytes, for the cleaner here and for whoever reads segments elsewhere.
+"""The rules of compaction: a function from bytes to bytes, for the cleaner and for jobs that read segments.
 
-Two passes over whole batches in offset order, the loops over records in `cleaner_kernels.py`:
+There are two passes over whole batches in offset order. The loops over records are in `cleaner_kernels.py`:
 
-    KeyScan    the dirty part: remember the latest offset of every key, until the end or until the map is full
-    Survivors  everything up to where the first pass came: write what stays
+    KeyScan    the dirty part: store the latest offset of every key, until the end or until the map is full
+    Survivors  everything up to the end of the first pass: write the remaining records
 
-A record stays if it lies past what the first pass saw; or if it has a key, is the latest of that key, and is no
-tombstone or not yet due. Records without a key go. Whole batches are judged before their records:
+A record after the end of the first pass stays. A record before it stays if it has a key, is the latest of that key, and
+is not a tombstone that is due for removal. Records without a key are removed. Whole batches are judged before their
+records:
 
-    data of an aborted transaction     goes
-    a marker, transaction's data gone  stays until its delete horizon, as a tombstone does: a reader that is inside the
-                                       transaction may still be waiting for it
+    data of an aborted transaction     is removed
+    a marker without remaining data    stays until its delete horizon, like a tombstone: a reader that is inside the
+                                       transaction may still wait for the marker
     the last batch of a producer that
-    is still known, or of the range    leaves at least its header: the producer's last sequence and epoch, and the
-                                       range's end, are read from there after a restart
-    a message of format 0 or 1         is written again as a v2 batch, as everything in Kafka 4 that is written
+    is still known, or of the range    keeps at least its header: after a restart, the producer's last sequence and
+                                       epoch and the range's end are read from it
+    a message of format 0 or 1         is written again as a v2 batch, as everything that Kafka 4 writes
 
-The delete horizon is not known when a tombstone is written. The first cleaning that meets one sets it, for the whole
-batch, to now + delete.retention.ms; a later one past that time drops the batch's tombstones.
+The delete horizon is not known when a tombstone is written. The first cleaning that finds a tombstone sets the horizon
+of its batch to now + delete.retention.ms. A later cleaning after that time drops the batch's tombstones.
 
-Unlike Kafka's cleaner, both passes check every batch's checksum: to write a damaged record again would be to give it a
-checksum that holds.
+Unlike Kafka's cleaner, both passes check every batch's checksum. Otherwise a damaged record that is written again would
+get a valid checksum.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _SMALLEST_BATCH = 26
 
 
 class LastRecord(NamedTuple):
-    """Where a producer that is still known last wrote; no offset if it only ever ended a transaction."""
+    """The last offset of a producer that is still known. None if the producer has only ended transactions."""
 
     last_data_offset: Offset | None
     producer_epoch: int
@@ -59,7 +60,7 @@ class WrittenBatch(NamedTuple):
 
 
 class KeyScan:
-    """The first pass. `latest.latest_offset` is how far it came, `is_full` whether the map ended it."""
+    """The first pass. `latest.latest_offset` is the offset that it reached. `is_full` means that the map ended it."""
 
     def __init__(self, latest: LatestOffsets, start_offset: Offset, transactions: CleanedTransactions) -> None:
         self.latest = latest
@@ -69,7 +70,8 @@ class KeyScan:
         self._transactions = transactions
 
     def add(self, data: bytes | bytearray, start: int, end: int) -> int:
-        """Take the whole batches that data[start:end] begins with; where they end, or where the map was full."""
+        """Read the whole batches at the beginning of data[start:end]. Return their end, or the position at which the
+        map was full."""
         position = start
         while True:
             position, records, self.is_full = self.latest.put_batches(data, position, end, self.start_offset)
@@ -85,7 +87,7 @@ class KeyScan:
             position += size
 
     def _add_one(self, data: bytes | bytearray, start: int, end: int) -> int:
-        """Take a batch that is not plain; its size, or 0 if the map was full."""
+        """Read a batch that is not plain. Return its size, or 0 if the map was full."""
         header = parse_header(data, start, start, end - start)
         view = memoryview(data)[start : start + header.size]
         if header.magic < 2:
@@ -114,8 +116,8 @@ class KeyScan:
         return header.size
 
     def skip_to(self, offset: Offset) -> None:
-        """Note that the map covers everything below `offset`."""
-        self.latest.latest_offset = offset - 1
+        """Record that the map covers everything below `offset`."""
+        self.latest.skip_to(offset)
 
     def _put_records(self, records: Iterable[Record]) -> None:
         latest = self.latest
@@ -129,7 +131,7 @@ class KeyScan:
 
 
 class Survivors:
-    """The second pass, up to `end_offset`, where the range ends that is cleaned at all."""
+    """The second pass, up to `end_offset`, the end of the range that is cleaned."""
 
     def __init__(
         self,
@@ -159,7 +161,7 @@ class Survivors:
             last_offsets=last_offsets,
         )
         self._end_offset = end_offset
-        self._read = self._kept = self._without_key = 0  # of the records that did not pass through the kernel
+        self._read = self._kept = self._without_key = 0  # of the records that the kernel did not process
 
     @property
     def records_read(self) -> int:
@@ -174,14 +176,15 @@ class Survivors:
         return self._filter.records_without_key + self._without_key
 
     def take(self) -> tuple[memoryview, list[WrittenBatch]]:
-        """What stays of the batches given since the last time. The bytes are good until the next batches are."""
+        """Return the remaining part of the batches added since the last call. The bytes are valid until the
+        next `add`."""
         kernel = self._filter
         taken = memoryview(kernel.out)[: kernel.out_size], [WrittenBatch(*batch) for batch in kernel.written]
         kernel.clear()
         return taken
 
     def add(self, data: bytes | bytearray, start: int, end: int, *, retain_legacy_deletes: bool) -> int:
-        """Judge the whole batches that data[start:end] begins with; where they end."""
+        """Filter the whole batches at the beginning of data[start:end]. Return their end."""
         position = start
         while True:
             position = self._filter.put_batches(data, position, end)
@@ -215,7 +218,7 @@ class Survivors:
     # Whole batches
 
     def _keeps_empty(self, batch: RecordBatch) -> bool:
-        """Whether a batch leaves at least its header."""
+        """Return True if at least the header of a batch is kept."""
         if batch.next_offset == self._end_offset:
             return True
         last = self._last_records.get(batch.producer_id) if batch.has_producer_id else None
@@ -313,7 +316,7 @@ class Survivors:
         self._filter.add(written, batch.last_offset, max_timestamp)
 
     def _new_horizon(self) -> int | None:
-        """None when delete.retention.ms reaches past the end of time: then a tombstone never gets a horizon."""
+        """Return None if delete.retention.ms exceeds the largest timestamp. A tombstone then never gets a horizon."""
         horizon = self._now_ms + self._delete_retention_ms
         return horizon if horizon < 2**63 else None
 
@@ -354,7 +357,8 @@ class Survivors:
 
 
 def _is_whole(data: bytes | bytearray, position: int, end: int) -> bool:
-    """Whether the next batch is there to its end; one whose length is impossible counts, to be complained about."""
+    """Return True if the next batch is complete. A batch with an impossible length counts, so that the error is
+    reported."""
     if end - position < LOG_OVERHEAD:
         return False
     size = _INT32.unpack_from(data, position + 8)[0] + LOG_OVERHEAD

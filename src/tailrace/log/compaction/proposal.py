@@ -1,17 +1,18 @@
-"""Proposal: compacted segments that somebody else has written, for the log's owner to check and put in place.
+"""Proposal: compacted segments that a job has written, for the log's owner to check and swap in.
 
-Whoever compacts a log without owning it (a Spark job beside a running broker) may read its sealed segments but change
-nothing. It leaves files in the partition's folder whose names mean nothing to Apache Kafka:
+A job that does not own the log (a Spark job beside a running broker) may read its sealed segments but change nothing.
+The job leaves files in the partition's folder whose names Apache Kafka ignores:
 
     00000000000000000000.log.proposed   and the indexes, one segment for each group of segments
-    compaction-proposal                 which segments become which, and what these were when they were read: written
-                                        last, when all else is durable; without it the rest is nobody's
-    compaction-proposal.taken           the same while it is being swapped in; found after a crash, it and the files
-                                        that are left are thrown away, and what is swapped stays
+    compaction-proposal                 the old and new segments, and the state of the old ones when they were read;
+                                        written last, when all other files are durable; without it they are ignored
+    compaction-proposal.taken           the same file while segments are swapped in; if it is found after a crash, the
+                                        remaining files are deleted, and the swapped segments stay
 
-The owner takes it group by group, in the order of the log, with the renames of `segment_swap.py`. It refuses the
-whole if any segment is not what it was, if the log was cleaned meanwhile, or if not all of it may be cleaned. A later
-group never goes in without the ones before it: a tombstone that went with it would bring older records back to life.
+The owner swaps group by group, in the order of the log, with the renames of `segment_swap.py`. It refuses the whole
+proposal if a segment has changed, if the log was cleaned meanwhile, or if a part of it may not be cleaned. A later
+group is never swapped in without the earlier ones. Otherwise a tombstone could be removed while older records of its
+key remain.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _VERSION = 1
 
 
 class RefusedProposal(Exception):
-    """A proposal that does not fit the log any more, or never did; says why. It has been thrown away."""
+    """A proposal that does not fit the log, with the reason. It has been deleted."""
 
 
 class OldSegment(NamedTuple):
@@ -46,7 +47,7 @@ class OldSegment(NamedTuple):
 
 
 class ProposedGroup(NamedTuple):
-    """One new segment, and those whose place it takes; the first of them has its base offset."""
+    """One new segment, and the segments that it replaces. The first of them has the same base offset."""
 
     old: tuple[OldSegment, ...]
     sizes: dict[str, int]  # of the new files, by kind
@@ -57,8 +58,8 @@ class ProposedGroup(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    clean_before: Offset | None  # what the cleaner checkpoint said
-    clean_after: Offset  # what it is to say: also where the range ends
+    clean_before: Offset | None  # from the cleaner checkpoint when the job started
+    clean_after: Offset  # for the cleaner checkpoint; also the end of the range
     groups: tuple[ProposedGroup, ...]
 
     def to_json(self) -> bytes:
@@ -68,10 +69,10 @@ class Proposal(NamedTuple):
 
     @classmethod
     def from_json(cls, data: bytes) -> Proposal:
-        """What to_json gave; ValueError, KeyError, TypeError or IndexError if it is something else."""
+        """Decode the output of to_json. Raise ValueError, KeyError, TypeError or IndexError for other data."""
         value: Any = json.loads(data)
         if value["version"] != _VERSION:
-            raise ValueError(f"version {value['version']} is not known")
+            raise ValueError(f"version {value['version']} is unknown")
         groups = tuple(
             ProposedGroup(
                 tuple(OldSegment(*map(int, one)) for one in group["old"]),
@@ -80,7 +81,7 @@ class Proposal(NamedTuple):
             for group in value["groups"]
         )
         if not all(group.old and set(group.sizes) <= set(SEGMENT_KINDS) for group in groups):
-            raise ValueError("a group without segments, or with files that no segment has")
+            raise ValueError("a group has no segments, or files of an unknown kind")
         return cls(value["before"], int(value["after"]), groups)
 
 
@@ -93,7 +94,7 @@ def proposed_path(directory: str, base_offset: Offset, kind: str) -> str:
 
 
 def publish(files: Files, directory: str, proposal: Proposal) -> None:
-    """Make the `.proposed` files, each durable, a proposal."""
+    """Publish the `.proposed` files, each durable, as a proposal."""
     files.sync_directory(directory)
     write_atomically(files, join(directory, PROPOSAL), proposal.to_json())
     files.sync_directory(directory)
@@ -104,9 +105,9 @@ def is_waiting(files: Files, directory: str) -> bool:
 
 
 def discard(files: Files, directory: str) -> None:
-    """Throw away what there is of a proposal."""
+    """Delete all files of a proposal."""
     names = [entry.name for entry in files.entries(directory) if not entry.is_directory]
-    # What says what the others are goes last: then they are known for what they are until they are gone.
+    # The manifest goes last, so that the other files can be recognized until they are deleted.
     for name in [*(name for name in names if name.endswith(PROPOSED)), PROPOSAL, TAKEN]:
         if name in names:
             files.remove(join(directory, name))
@@ -123,10 +124,11 @@ def take(
     clean_to: Offset | None,
     end: Offset,
 ) -> Offset | None:
-    """Swap a waiting proposal in; up to where the log is clean now, None if nothing waits. RefusedProposal if not.
+    """Swap in a waiting proposal. Return the offset up to which the log is clean, or None without a proposal. Raise
+    RefusedProposal if it does not fit.
 
-    `replace` puts new segments in the place of old ones; `clean_to` is what the cleaner checkpoint says, `end` where
-    what may be cleaned ends. Nothing else may be cleaning the log.
+    `replace` puts new segments in the place of old ones. `clean_to` is the offset in the cleaner checkpoint, `end` the
+    end of the range that may be cleaned. Nothing else may clean the log at the same time.
     """
     if files.exists(join(directory, TAKEN)):
         discard(files, directory)
@@ -151,31 +153,31 @@ def _read(files: Files, directory: str) -> Proposal:
     try:
         return Proposal.from_json(files.read(join(directory, TAKEN)))
     except (ValueError, KeyError, TypeError, IndexError, FileNotFoundError) as error:
-        raise RefusedProposal(f"its manifest cannot be read: {error}") from None
+        raise RefusedProposal(f"the manifest of the proposal cannot be read: {error}") from None
 
 
 def _misfit(
     files: Files, directory: str, proposal: Proposal, segments: SegmentList, clean_to: Offset | None, end: Offset
 ) -> str | None:
     if proposal.clean_before != clean_to:
-        return f"the log was clean up to {proposal.clean_before} then, and is up to {clean_to} now"
+        return f"the log is clean up to {clean_to}, but was up to {proposal.clean_before} for the proposal"
     if proposal.clean_after > end:
-        return f"it reaches up to {proposal.clean_after}, and only {end} may be cleaned"
+        return f"the proposal ends at {proposal.clean_after}, but the log may be cleaned up to {end}"
     proposed = [one for group in proposal.groups for one in group.old]
     found = describe_old(files, segments.sealed[: len(proposed)])
     for was, now in zip_longest(proposed, found):
         if was != now:
-            return f"segment {was.base_offset} is not what it was"
+            return f"segment {was.base_offset} has changed since the proposal"
     for group in proposal.groups:
         for kind, size in group.sizes.items():
             path = proposed_path(directory, group.base_offset, kind)
             if not files.exists(path) or files.size(path) != size:
-                return f"{path} is not the {size} bytes that were written"
+                return f"{path} does not have the {size} bytes of the proposal"
     return None
 
 
 def _move_in(files: Files, directory: str, group: ProposedGroup, config: TopicConfig) -> Segment:
-    """Give a group's files the place where the swap expects them; what a crash leaves there is thrown away."""
+    """Rename a group's files to the names that the swap expects. Files that a crash has left there are deleted."""
     for kind in group.sizes:
         source = proposed_path(directory, group.base_offset, kind)
         files.replace(source, cleaned_path(directory, group.base_offset, kind))

@@ -1,7 +1,8 @@
-"""DataDirectory: what lies in a data directory, by its names and checkpoints alone; nothing is opened or changed.
+"""DataDirectory: the contents of a data directory by its names and checkpoints. Nothing is opened or changed.
 
-The directory may be Apache Kafka's or ours, stopped, crashed or in use. A checkpoint that cannot be read is a finding
-and counts as missing. One partition's own folder will do as well; the checkpoints are then its parent's, if it has any.
+The directory may be written by Apache Kafka or by Tailrace, and may be stopped, crashed or in use. A checkpoint that
+cannot be read is a finding and is treated as missing. The folder of a single partition is accepted too. Its checkpoints
+are those of the parent directory, if there are any.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _METADATA_FOLDER = f"{file_names.CLUSTER_METADATA_TOPIC}-0"
 
 
 class NotADataDirectory(CannotLook):
-    """A directory without anything of Kafka's in it."""
+    """A directory without any files of Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionFolder:
-    """One partition's folder and what the directory's checkpoints say of it."""
+    """One partition's folder and its entries in the directory's checkpoints."""
 
     path: str
     partition: TopicPartition
@@ -44,7 +45,7 @@ class PartitionFolder:
     log_start_offset: Offset | None = None
     high_watermark: Offset | None = None
     cleaned_to: Offset | None = None
-    is_clean: bool = False  # the directory's last stop was a clean one
+    is_clean: bool = False  # the directory's last stop was clean
 
     @property
     def name(self) -> str:
@@ -61,19 +62,22 @@ class DataDirectory:
     findings: list[Finding] = field(default_factory=list)
 
     def keep_folders(self, is_wanted: Callable[[PartitionFolder], bool]) -> None:
-        """Forget the folders that the caller does not want to look at."""
+        """Drop the folders that the caller does not want."""
         self.folders = [folder for folder in self.folders if is_wanted(folder)]
 
 
 def look_at(files: Files, path: str) -> DataDirectory:
-    """The partitions of a data directory, or the one whose folder it is; an OSError if it cannot be listed."""
+    """Return the partitions of a data directory, or the one of a partition's folder. Raise OSError if it cannot be
+    listed."""
     entries = files.entries(path)
     if any(file_names.parse_segment_file(entry.name) for entry in entries) or _looks_like_partition(path, entries):
         return _look_at_partition(files, path)
     directory = _read_directory(files, path, entries)
     names = {entry.name for entry in entries}
     if not directory.folders and not directory.checkpoints and file_names.META_PROPERTIES not in names:
-        raise NotADataDirectory(f"{path} is no data directory: no topic-N folder, no segment and no checkpoint in it")
+        raise NotADataDirectory(
+            f"{path} is not a data directory: it has no topic-N folder, no segment and no checkpoint"
+        )
     return directory
 
 
@@ -88,12 +92,12 @@ def _look_at_partition(files: Files, path: str) -> DataDirectory:
     parent, _, name = path.rpartition("/")
     partition = file_names.parse_partition_folder(name)
     if partition is None:
-        raise NotADataDirectory(f"{path} holds segments but is not named like a partition's folder, topic-N")
+        raise NotADataDirectory(f"{path} has segments, but its name is not that of a partition's folder (topic-N)")
     parent = parent or ("/" if path.startswith("/") else ".")
     try:
         directory = _read_directory(files, parent, files.entries(parent))
     except OSError:
-        # Its parent may be closed to us; the folder itself is what was asked for.
+        # The parent directory may be unreadable. Only the folder itself was requested.
         directory = DataDirectory(parent)
     directory.folders = [_folder(directory, path, partition)]
     return directory
@@ -150,7 +154,8 @@ def _folder(directory: DataDirectory, path: str, partition: TopicPartition) -> P
         log_start_offset=said(file_names.LOG_START_CHECKPOINT),
         high_watermark=said(file_names.HIGH_WATERMARK_CHECKPOINT),
         cleaned_to=said(file_names.CLEANER_CHECKPOINT),
-        # The marker speaks for the logs that were open: not for the quorum's, nor for one that was deleted before.
+        # The marker applies to logs that were open. It does not apply to the metadata log or to a log that was deleted
+        # before.
         is_clean=directory.is_clean and name != _METADATA_FOLDER and not mark,
     )
 

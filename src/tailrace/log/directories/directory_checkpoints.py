@@ -1,8 +1,8 @@
 """DirectoryCheckpoints: the files of a log directory that have an offset for each of its partitions.
 
-They are written where the logs are changed, by whoever must not go on before it is durable; or by `CheckpointWrites`,
-beside it. That one leaves a file which takes the other's place only if nothing was written since: an offset that was
-lowered is never raised again by what was on its way.
+The thread that changes the logs writes them if it has to wait until they are durable. Otherwise `CheckpointWrites`
+writes them on another thread, to a temporary file. That file replaces the checkpoint only if no other write has
+happened since, so that a lowered offset is never raised again by an older write.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class DirectoryCheckpoints:
     def __init__(self, files: Files, path: str) -> None:
         self._files = files
         self._path = path
-        self._read: dict[str, dict[TopicPartition, Offset]] = {}  # as it was found
-        self._kept: dict[str, dict[TopicPartition, Offset]] = {}  # of logs that did not open
-        self._written: Counter[str] = Counter()  # how often, here
+        self._read: dict[str, dict[TopicPartition, Offset]] = {}  # as it was read at the start
+        self._kept: dict[str, dict[TopicPartition, Offset]] = {}  # offsets of logs that could not be opened
+        self._written: Counter[str] = Counter()  # number of writes by this thread
 
     def read(self, name: str) -> dict[TopicPartition, Offset] | None:
-        """None if there is none that can be read."""
+        """Read a checkpoint. Return None if it is missing or cannot be read."""
         path = join(self._path, name)
         try:
             found = read_offsets(self._files, path) if self._files.exists(path) else None
         except CorruptCheckpoint as error:
-            # Logs are scanned from their start and served from their first segment; the next one overwrites nothing.
+            # Logs are then scanned from their start and served from their first segment.
             _log.warning("checkpoint ignored: %s", error)
             self._files.replace(path, path + ".broken")
             found = None
@@ -42,13 +42,13 @@ class DirectoryCheckpoints:
         return found
 
     def keep(self, partition: TopicPartition) -> None:
-        """The log could not be opened: what is known of it stays as it was."""
+        """Keep the offsets of a log that could not be opened."""
         for name, offsets in self._read.items():
             if partition in offsets:
                 self._kept.setdefault(name, {})[partition] = offsets[partition]
 
     def loaded(self) -> None:
-        """All is read, and kept where it has to be."""
+        """Drop the offsets that were read, because all logs are loaded."""
         self._read.clear()
 
     def write(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
@@ -59,15 +59,15 @@ class DirectoryCheckpoints:
         return {**self._kept.get(name, {}), **offsets}
 
     def prepare(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> CheckpointWrite:
-        """The same, beside the thread that changes the logs."""
+        """Prepare a write on another thread."""
         return CheckpointWrite(join(self._path, name), self._all(name, offsets), name, self._written[name])
 
     def prepare_on_disk(self, write: CheckpointWrite) -> None:
-        """On any thread."""
+        """Write the temporary file. This may run on any thread."""
         self._files.write(write.path + _PREPARED, encode_offsets(write.offsets), sync=True)
 
     def take_prepared(self, write: CheckpointWrite) -> None:
-        """It is the one that counts, unless another was written here meanwhile. Its name is not durable yet."""
+        """Rename the temporary file, unless the checkpoint was written meanwhile. The rename is not durable yet."""
         if self._written[write.name] == write.number:
             self._files.replace(write.path + _PREPARED, write.path)
 
@@ -86,13 +86,13 @@ class CheckpointWrites:
         offsets: Mapping[str, Mapping[TopicPartition, Offset]],
         on_failure: Callable[[OSError], object],
     ) -> None:
-        """`offsets`: those of each file, by its name."""
+        """`offsets` has the offsets of each file, by the file's name."""
         self._checkpoints = checkpoints
         self._writes = [checkpoints.prepare(name, known) for name, known in offsets.items()]
         self._on_failure = on_failure
 
     def run(self) -> None:
-        """On any thread."""
+        """Write the temporary files. This may run on any thread."""
         for write in self._writes:
             self._checkpoints.prepare_on_disk(write)
 

@@ -1,8 +1,9 @@
-"""EpochWrites: `leader-epoch-checkpoint` of many logs, written beside the thread that changes them.
+"""EpochWrites: writes `leader-epoch-checkpoint` of many logs on another thread.
 
-Whoever takes over thousands of partitions notes an epoch in each. It counts at once; the file may follow, since a crash
-finds the epochs again in the records. Not so in records that recovery does not read: a log's recovery point stays where
-it is until the file has its epochs (`Durability.note_flushed`).
+A broker that becomes leader of thousands of partitions records an epoch in each. The epoch is valid at once. The file
+may be written later, because recovery finds the epochs in the records. Recovery does not read records before the
+recovery point, though. The recovery point of a log therefore does not move until the file has its epochs
+(`Durability.note_flushed`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class EpochWrites:
         self._wanted = [(epochs, epochs.path, tuple(epochs.entries)) for epochs in unwritten]
 
     def run(self) -> list[bool]:
-        """On any thread; which ones are written. A folder that was renamed on the way is not there."""
+        """Write the files. Return True for each that was written. A folder that was renamed meanwhile has no file. This
+        may run on any thread."""
         return [self._write(path, entries) for _, path, entries in self._wanted]
 
     def _write(self, path: str, entries: tuple[tuple[int, int], ...]) -> bool:

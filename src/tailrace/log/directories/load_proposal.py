@@ -1,10 +1,11 @@
-"""LoadProposal: finished segments that a load left for the broker that runs on the directory, and what became of them.
+"""LoadProposal: finished segments that a bulk load leaves for the running broker of the directory, and the broker's
+answer.
 
-    orders-0/load-proposal/    the segments, in the partition's own folder, where Apache Kafka looks at no folders
-    load-proposals             which partitions have some, and of which leader epoch: written last, it is the proposal
-    load-proposals.done        the broker's answer, for the load to read and to remove
+    orders-0/load-proposal/    the segments, in the partition's own folder, where Apache Kafka ignores folders
+    load-proposals             the partitions with segments, and their leader epochs; written last, it is the proposal
+    load-proposals.done        the broker's answer, which the load reads and removes
 
-The broker looks for one file, now and then. What it refuses stays where it is; the load takes it away.
+The broker regularly looks for one file. Refused segments stay where they are, and the load removes them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ DONE = f"{PROPOSALS}.done"
 
 
 class Outcome(NamedTuple):
-    """Where a log ends after segments were taken in, or why they were not."""
+    """The log end after segments were taken in, or the reason for a refusal."""
 
     end_offset: Offset | None
     refusal: str | None = None
@@ -33,7 +34,7 @@ def propose(files: Files, directory: str, epochs: Mapping[TopicPartition, Leader
 
 
 def proposed(files: Files, directory: str) -> dict[TopicPartition, LeaderEpoch] | None:
-    """What is proposed; None if nothing is, ValueError if nobody can tell."""
+    """Return the proposed partitions, or None without a proposal. Raise ValueError if the file cannot be read."""
     path = join(directory, PROPOSALS)
     if not files.exists(path):
         return None
@@ -44,7 +45,7 @@ def proposed(files: Files, directory: str) -> dict[TopicPartition, LeaderEpoch] 
 
 
 def answer(files: Files, directory: str, outcomes: Mapping[TopicPartition, Outcome]) -> None:
-    """Tell the load; from here on its proposal is no more."""
+    """Write the answer for the load. This ends the proposal."""
     _write(files, join(directory, DONE), [[*partition, *outcome] for partition, outcome in outcomes.items()])
     files.remove(join(directory, PROPOSALS))
     files.sync_directory(directory)
@@ -64,5 +65,5 @@ def _write(files: Files, path: str, rows: list[list[Any]]) -> None:
 def _read(files: Files, path: str) -> list[list[Any]]:
     rows = json.loads(files.read(path))
     if not isinstance(rows, list):
-        raise ValueError(f"{path} is no list")
+        raise ValueError(f"{path} is not a JSON list")
     return rows

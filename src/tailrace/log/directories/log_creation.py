@@ -1,4 +1,4 @@
-"""LogCreation: a piece of background work that makes logs of one directory, beside the thread that changes logs."""
+"""LogCreation: creates logs of one directory on another thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class LogCreation:
         made: Callable[[Sequence[NewLog], int], None],
         failed: Callable[[LogDirectory, Sequence[NewLog], OSError, int], None],
     ) -> None:
-        """`made` is called when the directory has the logs, `failed` if it has none. They are `being_made`."""
+        """`made` is called when the directory has the logs, `failed` if it could not create them. Until then they are
+        `being_made`."""
         self._directory = directory
         self._wanted = wanted
         self._now_ms = now_ms
@@ -26,7 +27,7 @@ class LogCreation:
         self._failed = failed
 
     def run(self) -> list[PartitionLog]:
-        """On any thread."""
+        """Create the logs. This may run on any thread."""
         return self._directory.make(self._wanted, self._now_ms)
 
     def apply(self, logs: list[PartitionLog], now_ms: int) -> None:

@@ -1,4 +1,5 @@
-"""LogDirectories: several log.dirs as one; a new partition goes where the fewest are, unless a place was asked for."""
+"""LogDirectories: several log.dirs as one. A new partition is placed in the directory with the fewest partitions,
+unless a directory was requested."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 
-_PREFERENCES_MAX = 10_000  # anybody may name partitions that are not there
+_PREFERENCES_MAX = 10_000  # clients may name partitions that do not exist
 
 
 class DuplicateLog(Exception):
-    """The same partition lies in two log directories."""
+    """A partition is in two log directories."""
 
 
 class LogDirectories:
@@ -25,28 +26,30 @@ class LogDirectories:
         unusable: Sequence[str] = (),
         on_failure: Callable[[LogDirectory, OSError], object] = LogDirectory.fail,
     ) -> None:
-        """`unusable`: paths that could not be opened. `on_failure` takes a directory that fails out of use."""
+        """`unusable` has the paths that could not be opened. `on_failure` takes a failed directory out of use."""
         assert directories, "at least one log directory is needed"
         self.directories = list(directories)
         self.unusable = tuple(unusable)
         self.cordoned: frozenset[str] = frozenset()  # paths that get no new partitions
         self.on_failure = on_failure
-        self._preferred: dict[TopicPartition, LogDirectory] = {}  # of partitions that are not there yet
+        # requested directories of partitions that do not exist yet
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
 
     @property
     def online(self) -> list[LogDirectory]:
         return [directory for directory in self.directories if directory.failure is None]
 
     def is_offline(self, partition: TopicPartition) -> bool:
-        """Whether it is in a directory that works, but could not be opened."""
+        """Return True if the partition is in a working directory but could not be opened."""
         return any(partition in directory.offline for directory in self.directories)
 
     def directory_of(self, log: PartitionLog) -> LogDirectory:
         return next(one for one in self.directories if one.logs.get(log.partition) is log)
 
     def finish_interrupted_moves(self, place_of: Callable[[TopicPartition], bytes | None], now_ms: int) -> None:
-        """A move that a crash cut off at its very end leaves a log twice: the one where the metadata says counts, if it
-        has all that the other has. `place_of`: the id of a partition's directory."""
+        """Finish moves that a crash has interrupted at the end, so that a log is in two directories. The log in the
+        directory of the metadata is kept, if it has all records of the other. `place_of` returns the id of a
+        partition's directory."""
         for directory in self.directories:
             for partition, log in list(directory.logs.items()):
                 others = [one for one in self.directories if one is not directory and partition in one.logs]
@@ -57,7 +60,8 @@ class LogDirectories:
                         one.delete(partition, now_ms)
 
     def check_unique(self) -> None:
-        """Raise DuplicateLog if a partition is in more than one directory: only a person can tell which is right."""
+        """Raise DuplicateLog if a partition is in more than one directory. An operator has to decide which one is
+        right."""
         places: dict[TopicPartition, str] = {}
         for directory in self.directories:
             for partition, log in directory.logs.items():
@@ -72,11 +76,11 @@ class LogDirectories:
         return None
 
     def cordon(self, paths: frozenset[str]) -> None:
-        """Give no new partitions to these directories."""
+        """Exclude these directories from new partitions."""
         self.cordoned = paths
 
     def prefer(self, partition: TopicPartition, directory: LogDirectory) -> None:
-        """Where a partition is to be made, should it ever be."""
+        """Set the directory in which a partition will be created."""
         if len(self._preferred) < _PREFERENCES_MAX or partition in self._preferred:
             self._preferred[partition] = directory
 
@@ -88,17 +92,17 @@ class LogDirectories:
         return [preferred, *(one for one in places if one is not preferred)] if preferred in online else places
 
     def place_for(self, partition: TopicPartition) -> LogDirectory | None:
-        """Where a new partition is to be made; None if no directory is left."""
+        """Return the directory for a new partition, or None if no directory is usable."""
         return next(iter(self._places(partition)), None)
 
     def create(
         self, partition: TopicPartition, config: TopicConfig, now_ms: int, topic_id: TopicId | None = None
     ) -> PartitionLog:
-        assert self.get(partition) is None, f"{partition} is there already"
-        assert not self.is_offline(partition), f"{partition} is there, but cannot be used"
+        assert self.get(partition) is None, f"{partition} exists already"
+        assert not self.is_offline(partition), f"{partition} exists, but is offline"
         for directory in self._places(partition):
             try:
                 return directory.create(partition, config, now_ms, topic_id)
             except OSError as error:
                 self.on_failure(directory, error)
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no log directory takes {partition}")
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no usable log directory for {partition}")

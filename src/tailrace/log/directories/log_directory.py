@@ -1,16 +1,16 @@
-"""LogDirectory: the partition logs below one log.dir; create, load, delete, checkpoint.
+"""LogDirectory: the partition logs below one log.dir: create, load, delete, checkpoint.
 
-The folder belongs to one process at a time, which holds its `.lock`. The clean-shutdown marker is written last on a
-clean stop and removed first on the next start, so that a crash while loading counts as an unclean stop.
+The directory belongs to one process at a time, which holds its `.lock`. The clean-shutdown marker is written last on a
+clean stop and removed first on the next start. A crash during loading therefore counts as an unclean stop.
 
-    meta.properties                      which cluster, node and directory this is
-    recovery-point-offset-checkpoint     up to where each log is known to be durable
-    log-start-offset-checkpoint          where a log starts, if not at its first segment
+    meta.properties                      the ids of cluster, node and directory
+    recovery-point-offset-checkpoint     the offset up to which each log is known to be durable
+    log-start-offset-checkpoint          the start of a log, if it is not at its first segment
     replication-offset-checkpoint        high watermarks
-    cleaner-offset-checkpoint            up to where each log is compacted
+    cleaner-offset-checkpoint            the offset up to which each log is compacted
     .kafka_cleanshutdown                 the last stop was clean
 
-A partition that is on its way here from another directory lies in a `-future` folder, and is none of the `logs` yet.
+A partition that is being moved here from another directory is in a `-future` folder, and not yet one of the `logs`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from functools import partial
 
 from tailrace.log.directories.directory_checkpoints import CheckpointWrites, DirectoryCheckpoints
 from tailrace.log.directories.directory_work import DirectoryWork
+from tailrace.log.directories.log_renames import RENAMED_AT_ONCE, LogRenames
 from tailrace.log.directories.new_logs import NewLog, make_logs
 from tailrace.log.directories.partition_folders import partition_folders
 from tailrace.log.directories.serial_work import Submit, Task, Work, patient_submit
@@ -31,6 +32,7 @@ from tailrace.log.disk.files import Files, Space, join
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery.recovery import RecoveryReport, no_jitter, open_log
 from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.open_segments import OpenSegments
 from tailrace.log.upkeep.deferred import Deferred
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset, TopicId, TopicPartition
@@ -42,17 +44,17 @@ _log = logging.getLogger(__name__)
 
 
 class DirectoryInUse(Exception):
-    """Another process holds the log directory."""
+    """Another process holds the lock of the log directory."""
 
 
 @dataclass(slots=True)
 class LoadReport:
-    """What loading a directory found."""
+    """The result of loading a directory."""
 
     was_clean: bool
     previous_broker_epoch: int
     recoveries: dict[TopicPartition, RecoveryReport] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)  # folder → why its log could not be opened
+    failed: dict[str, str] = field(default_factory=dict)  # folder → the reason why its log could not be opened
 
 
 class LogDirectory:
@@ -65,10 +67,11 @@ class LogDirectory:
         directory_id: bytes = bytes(16),
         new_jitter_ms: Callable[[TopicConfig], int] | None = None,
         producer_expiration_ms: int = 86_400_000,
+        open_segments: OpenSegments | None = None,
     ) -> None:
         self._files = files
         self.path = path
-        self.id = directory_id  # by which the metadata knows it
+        self.id = directory_id  # the id of the directory in the metadata
         self._new_id = new_id
         self._new_jitter_ms = new_jitter_ms
         self._producer_expiration_ms = producer_expiration_ms
@@ -78,11 +81,11 @@ class LogDirectory:
         self.high_watermarks: dict[TopicPartition, Offset] = {}
         self._is_loading = False
         self._was_clean = True
-        self.offline: set[TopicPartition] = set()  # there, but could not be opened
-        self.failure: OSError | None = None  # why nothing here can be used
-        self.being_made = 0  # logs that will be here soon
-        self._work = DirectoryWork(files, self.checkpoint, self.fail)
-        self._unwanted: list[str] = []  # folders that may go
+        self.offline: set[TopicPartition] = set()  # partitions that could not be opened
+        self.failure: OSError | None = None  # why the directory cannot be used
+        self.being_made = 0  # logs that are being created
+        self._work = DirectoryWork(files, self.checkpoint, self.fail, open_segments or OpenSegments())
+        self._unwanted: list[str] = []  # folders to be deleted
         self._checkpoints = DirectoryCheckpoints(files, path)
         files.make_directory(path)
         try:
@@ -101,7 +104,7 @@ class LogDirectory:
         now_ms: int,
         progress: Callable[[int, int, TopicPartition], None] | None = None,
     ) -> LoadReport:
-        """Open every partition. One that cannot be opened is reported and left alone; the others are served."""
+        """Open every partition. A partition that cannot be opened is reported and left alone. The others are served."""
         self._is_loading = True
         marker = self._file(file_names.CLEAN_SHUTDOWN)
         broker_epoch = read_clean_shutdown(self._files, marker)
@@ -127,8 +130,8 @@ class LogDirectory:
                     log_start_offset=log_starts.get(partition, 0),
                     recovery_point=(recovery_points or {}).get(partition, 0),
                     clean=report.was_clean,
-                    # Compaction leaves gaps; and so it may have done once, in segments flushed long ago, if nobody
-                    # knows which ones were.
+                    # Compaction leaves gaps. If the checkpoint is missing, segments that were flushed long ago may have
+                    # gaps too.
                     may_have_gaps=config.is_compacted or recovery_points is None,
                     new_jitter_ms=self._jitter(config),
                     producer_expiration_ms=self._producer_expiration_ms,
@@ -141,7 +144,7 @@ class LogDirectory:
             except Exception as error:
                 report.failed[name] = self._not_opened(partition, error)
                 if is_copy:
-                    continue  # the log it is a copy of has nothing to do with that
+                    continue  # the original log is not affected
                 self.offline.add(partition)
                 self._checkpoints.keep(partition)
             if found.segments_scanned or found.problems:
@@ -150,14 +153,15 @@ class LogDirectory:
         if recovery_points is None or any(
             log.recovery_point < recovery_points.get(partition, 0) for partition, log in self._all_logs()
         ):
-            # What is appended from here on is not flushed: the next recovery must not believe the old ones.
+            # Records from here on are not flushed, so the next recovery must not use the old checkpoints.
             name = file_names.RECOVERY_POINT_CHECKPOINT
             self._checkpoints.write(name, self._offsets()[name])
         self._is_loading = False
         return report
 
     def _not_opened(self, partition: TopicPartition, error: Exception) -> str:
-        """Log why one partition stays offline, whatever is in its files. Raise a shortage again, which will pass."""
+        """Log why a partition stays offline, whatever its files contain. Re-raise a shortage of descriptors or memory,
+        which is temporary."""
         if is_shortage(error):
             raise error  # the next start, with a higher limit, opens it
         is_expected = isinstance(error, OSError | KafkaError | CorruptBatch | CorruptCheckpoint | CorruptIndex)
@@ -173,32 +177,32 @@ class LogDirectory:
     # Partitions
 
     def add(self, log: PartitionLog) -> None:
-        """One that was made or opened is in use from now on."""
+        """Use a log that was created or opened."""
         partition = log.partition
-        assert partition not in self.logs, f"{partition} is there already"
+        assert partition not in self.logs, f"{partition} exists already"
         self._work.own(log)
         self.logs[partition] = log
 
     def make(self, wanted: Iterable[NewLog], now_ms: int) -> list[PartitionLog]:
-        """Logs that are not there yet. On any thread; they are in use when `add` says so."""
+        """Create logs. This may run on any thread. `add` puts them to use."""
         return make_logs(self._files, self.path, wanted, self._jitter, self._producer_expiration_ms, now_ms)
 
     def expect(self, logs: int) -> None:
-        """Note how many more logs will be here soon; a negative number takes an expectation back."""
+        """Add to the number of logs that are being created. A negative number subtracts."""
         self.being_made += logs
 
     def create(
         self, partition: TopicPartition, config: TopicConfig, now_ms: int, topic_id: TopicId | None = None
     ) -> PartitionLog:
-        assert partition not in self.logs, f"{partition} is there already"
+        assert partition not in self.logs, f"{partition} exists already"
         (log,) = self.make([NewLog(partition, config, topic_id)], now_ms)
         self.add(log)
         return log
 
     def create_future(self, source: PartitionLog, now_ms: int) -> PartitionLog:
-        """An empty log that is to become a copy of another directory's, from where that one starts."""
+        """Create an empty log as a future copy of a log in another directory, with the same log start."""
         partition = source.partition
-        assert partition not in {*self.logs, *self.futures}, f"{partition} is there already"
+        assert partition not in {*self.logs, *self.futures}, f"{partition} exists already"
         log = open_log(
             self._files,
             self._file(file_names.marked_folder(partition, self._new_id(), file_names.FUTURE_FOLDER)),
@@ -216,7 +220,7 @@ class LogDirectory:
         return log
 
     def promote(self, partition: TopicPartition) -> PartitionLog:
-        """The copy becomes the partition's log."""
+        """Make the copy the partition's log."""
         log = self.futures.pop(partition)
         log.rename_folder(str(partition))
         self._files.sync_directory(self.path)
@@ -227,17 +231,28 @@ class LogDirectory:
         self.delete_all([partition], now_ms)
 
     def delete_all(self, partitions: Iterable[TopicPartition], now_ms: int) -> None:
-        """Rename folders away at once; their files go after `file.delete.delay.ms`, when no reader holds them."""
-        for partition in partitions:
-            self._remove_later(self._set_apart(partition, file_names.DELETE_FOLDER), now_ms)
-        # What is known of a log stays while it may be back after a crash, and goes before another of its name comes.
+        """Rename folders. Their files are deleted after `file.delete.delay.ms`, when no reader uses them.
+
+        Many folders are renamed on another thread, before a new log of the same name is created.
+        """
+        wanted = [(self._take(one), self._new_name(one, file_names.DELETE_FOLDER)) for one in partitions]
+        if len(wanted) <= RENAMED_AT_ONCE:
+            for log, name in wanted:
+                log.rename_folder(name)
+                self._remove_later(log, now_ms)
+        else:
+            for first in range(0, len(wanted), RENAMED_AT_ONCE):
+                group = wanted[first : first + RENAMED_AT_ONCE]
+                self.elsewhere(LogRenames(group, self._remove_later, self._work.on_failure), now_ms)
+        # The checkpoints of a log are kept while the log may return after a crash. They are removed before a new log of
+        # the same name is created.
         sync = Task(partial(self._files.sync_directory, self.path), self._work.on_failure)
         self.elsewhere(sync, now_ms)
         self.checkpoint_soon(now_ms)
         self.elsewhere(sync, now_ms)
 
     def delete_future(self, log: PartitionLog, now_ms: int) -> None:
-        """A copy is not wanted any more."""
+        """Delete a copy that is no longer needed."""
         if self.futures.get(log.partition) is log:
             del self.futures[log.partition]
         self._rename_away(log, file_names.DELETE_FOLDER)
@@ -246,48 +261,55 @@ class LogDirectory:
         self._remove_later(log, now_ms)
 
     def mark_stray(self, partition: TopicPartition) -> str:
-        """Set a partition apart that no metadata knows; its folder stays, under the name that is returned."""
+        """Rename the folder of a partition that is not in the metadata. Return the new name."""
         log = self._set_apart(partition, file_names.STRAY_FOLDER)
         self._files.sync_directory(self.path)
         self.checkpoint()
         return log.directory
 
     def _set_apart(self, partition: TopicPartition, mark: str) -> PartitionLog:
-        log = self.logs.pop(partition)
-        self.high_watermarks.pop(partition, None)
+        log = self._take(partition)
         self._rename_away(log, mark)
         return log
 
+    def _take(self, partition: TopicPartition) -> PartitionLog:
+        self.high_watermarks.pop(partition, None)
+        return self.logs.pop(partition)
+
     def _rename_away(self, log: PartitionLog, mark: str) -> None:
-        log.rename_folder(file_names.marked_folder(log.partition, self._new_id(), mark))
+        log.rename_folder(self._new_name(log.partition, mark))
+
+    def _new_name(self, partition: TopicPartition, mark: str) -> str:
+        return file_names.marked_folder(partition, self._new_id(), mark)
 
     def _remove_later(self, log: PartitionLog, now_ms: int) -> None:
         due_ms = now_ms + log.config.file_delete_delay_ms
         self._deferred.add(due_ms, partial(self._unwanted.append, log.directory))
 
     def _remove_folders(self, paths: Iterable[str]) -> None:
-        """On any thread."""
+        """Delete folders. This may run on any thread."""
         for path in paths:
             if self._files.exists(path):
                 self._files.remove_directory(path)
 
     def space(self) -> Space:
-        """Of the file system it is on."""
+        """Return the space of the directory's file system."""
         return self._files.space(self.path)
 
     # Upkeep
 
     def flush_by(self, submit: Submit, on_failure: Callable[[OSError], object]) -> None:
-        """From now on somebody else makes logs, writes epochs, and syncs sealed segments and what nobody waits for."""
+        """Run work on another thread from now on: creation of logs, epoch files, and syncs of sealed segments and other
+        data that no request waits for."""
         submit = patient_submit(submit, self._deferred.add, on_failure)
         self._work.begin(submit, on_failure, self.logs.values())
 
     def elsewhere(self, work: Work, now_ms: int) -> None:
-        """Do a piece of work on another thread if there is one; else here and now."""
+        """Run work on another thread if there is one, otherwise here and now."""
         self._work.add(work, now_ms)
 
     def run_due(self, now_ms: int) -> int:
-        """Do what was put off, here and in every log."""
+        """Run the deferred work of the directory and of every log."""
         done = self._deferred.run_due(now_ms)
         if self._unwanted:
             unwanted, self._unwanted = self._unwanted, []
@@ -296,14 +318,14 @@ class LogDirectory:
         return done + self._work.run_due(self.logs, now_ms)
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset] | None = None) -> None:
-        """Write how far each log is durable and where it starts; the high watermarks too when they are given."""
+        """Write how far each log is durable and where it starts, and the high watermarks if they are given."""
         for name, offsets in self._offsets().items():
             self._checkpoints.write(name, offsets)
         if high_watermarks is not None:
             self._checkpoints.write(file_names.HIGH_WATERMARK_CHECKPOINT, high_watermarks)
 
     def checkpoint_soon(self, now_ms: int) -> None:
-        """The same, where nobody has to wait for it."""
+        """Write the checkpoints without waiting."""
         self.elsewhere(CheckpointWrites(self._checkpoints, self._offsets(), self._work.on_failure), now_ms)
 
     def note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset], now_ms: int) -> None:
@@ -322,11 +344,12 @@ class LogDirectory:
         }
 
     def _all_logs(self) -> list[tuple[TopicPartition, PartitionLog]]:
-        """With the copies: of a partition a directory has the log or a copy, not both."""
+        """Return logs and copies. A directory has either the log of a partition or a copy."""
         return [*self.futures.items(), *self.logs.items()]
 
     def close(self, now_ms: int, broker_epoch: int = -1) -> None:
-        """A clean stop: everything durable, checkpoints, and last the marker. None of it if loading was cut short."""
+        """Stop cleanly: make everything durable, write the checkpoints and finally the marker. Write nothing if loading
+        was interrupted."""
         if self._is_loading or self.failure is not None:
             self.abandon()
             return
@@ -337,12 +360,12 @@ class LogDirectory:
             log.close()
         self.checkpoint({partition: log.high_watermark for partition, log in self._all_logs()})
         if self._was_clean or not self.offline:
-            # A log that could not be opened after a crash has yet to be recovered.
+            # A log that could not be opened after a crash still has to be recovered.
             write_clean_shutdown(self._files, self._file(file_names.CLEAN_SHUTDOWN), broker_epoch)
         self._lock.close()
 
     def fail(self, error: OSError) -> list[TopicPartition]:
-        """Use and write nothing here from now on, because the disk fails; return the partitions it had."""
+        """Stop using the directory, because its disk fails. Return its partitions."""
         if is_shortage(error):
             return []
         self.failure = error
@@ -351,12 +374,12 @@ class LogDirectory:
         for log in self.logs.values():
             log.abandon()
         self.logs.clear()
-        self.futures.clear()  # who writes to them lets go of them
+        self.futures.clear()  # their writers drop them
         self.offline.clear()
         return lost
 
     def abandon(self) -> None:
-        """Let go of everything without writing anything, as a crash would."""
+        """Close everything without writing, as after a crash."""
         for _, log in self._all_logs():
             log.abandon()
         self._lock.close()

@@ -1,4 +1,4 @@
-"""partition_folders: which folders of a log directory are partitions, and which are to be removed."""
+"""partition_folders: the folders of a log directory that are partitions, and those to delete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OTHER_FOLDERS = {f"{file_names.CLUSTER_METADATA_TOPIC}-0", "remote-log-index-ca
 
 
 def partition_folders(files: Files, path: str) -> tuple[list[tuple[str, TopicPartition]], list[str]]:
-    """Names of folders that have a log or a copy of one, with their partitions; paths of those that were deleted."""
+    """Return the names of folders with a log or a copy, each with its partition, and the paths of deleted ones."""
     folders: list[tuple[str, TopicPartition]] = []
     deleted: list[str] = []
     futures: set[TopicPartition] = set()
@@ -29,7 +29,7 @@ def partition_folders(files: Files, path: str) -> tuple[list[tuple[str, TopicPar
             continue
         if file_names.is_marked(entry.name, file_names.FUTURE_FOLDER):
             if partition in futures:
-                _log.warning("%s is a second copy of %s here, and left alone", entry.name, partition)
+                _log.warning("%s is a second folder of %s in this directory and is ignored", entry.name, partition)
                 continue
             futures.add(partition)
         folders.append((entry.name, partition))

@@ -1,12 +1,12 @@
-"""SealedFlush and LogFlush: making a log durable, which may take seconds, beside the thread that changes it.
+"""SealedFlush and LogFlush: make a log durable on another thread, because that may take seconds.
 
-A roll leaves segments to be synced. `run` opens their files anew and syncs them, wherever it is called; `apply`, where
-the log is changed, moves the recovery point if what was synced is still what the log consists of. Until then a crash
-finds the old recovery point and recovers from there. Each flush starts at the recovery point, so it does not matter
-which of two is done first.
+A roll leaves segments to be synced. `run` opens their files again and syncs them on any thread. `apply` runs on the
+thread that changes the log, and moves the recovery point if the synced segments are still part of the log. After a
+crash before that, recovery starts at the old recovery point. Each flush starts at the recovery point, so the order of
+two flushes does not matter.
 
-A LogFlush syncs up to any offset, in the active segment too, for who need not wait for it: flush.ms, DeleteRecords. The
-active segment's indexes are left out; they are in memory, and rebuilt after a crash.
+A LogFlush syncs up to any offset, also in the active segment, for flush.ms and DeleteRecords, which need not wait. The
+indexes of the active segment are left out. They are in memory, and are rebuilt after a crash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tailrace.model.ids import Offset
 
 
 def _sync(files: Files, paths: Iterable[str]) -> None:
-    """A file that is gone, or under another name, needs no sync: its segment is on its way out."""
+    """Sync files. A file that is missing or renamed needs no sync, because its segment is being removed."""
     for path in paths:
         with suppress(FileNotFoundError):
             file = files.open(path)
@@ -40,7 +40,7 @@ class SealedFlush:
     def __init__(
         self, files: Files, log: PartitionLog, following: Segment, on_failure: Callable[[OSError], object]
     ) -> None:
-        """Of everything before `following`, the segment that a roll has begun."""
+        """Flush everything before `following`, the segment that a roll has created."""
         self._files = files
         self._log = log
         self._following = following
@@ -50,12 +50,12 @@ class SealedFlush:
             self._paths += _files_of(segment)
 
     def run(self) -> None:
-        """On any thread."""
+        """Sync the files. This may run on any thread."""
         _sync(self._files, self._paths)
 
     def apply(self, result: None, now_ms: int) -> None:
         end = self._following.base_offset
-        # A truncation below it would have taken that segment away, and another one would be there after the next roll.
+        # A truncation below it would have removed that segment, and the next roll would have created another one.
         if self._log.segments.get(end) is self._following:
             self._log.durability.note_flushed(end, now_ms)
 
@@ -67,7 +67,7 @@ class SealedFlush:
 
 class LogFlush:
     def __init__(self, files: Files, log: PartitionLog, end: Offset, on_failure: Callable[[OSError], object]) -> None:
-        """Of everything below `end`."""
+        """Flush everything below `end`."""
         self._files = files
         self._log = log
         self._end = min(end, log.log_end_offset)
@@ -78,11 +78,11 @@ class LogFlush:
             self._paths += [segment.log.path] if segment is log.segments.active else _files_of(segment)
 
     def run(self) -> None:
-        """On any thread."""
+        """Sync the files. This may run on any thread."""
         _sync(self._files, self._paths)
 
     def apply(self, result: None, now_ms: int) -> None:
-        # After a cut other records may be where the synced ones were.
+        # After a truncation, other records may be where the synced ones were.
         if self._log.cuts == self._cuts:
             self._log.durability.note_flushed(self._end, now_ms)
 

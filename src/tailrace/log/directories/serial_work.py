@@ -1,7 +1,7 @@
-"""SerialWork: what is done for one log directory beside the thread that changes it, one thing after another.
+"""SerialWork: work for one log directory on another thread, one piece after another.
 
-Logs are made, epochs and checkpoints are written so. In order, since a folder's name may be used again: what is written
-for a log that was deleted must not meet the log that is made in its place.
+It creates logs and writes epochs and checkpoints. The order matters, because the name of a folder may be used again: a
+write for a deleted log must not reach the new log of the same name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
 
 
 class Work(Protocol):
-    """A chore: `run` on any thread, then `apply` or `failed` where the logs are changed."""
+    """A chore: `run` on any thread, then `apply` or `failed` on the thread that changes the logs."""
 
     def run(self) -> Any: ...
     def apply(self, result: Any, now_ms: int) -> None: ...
@@ -26,7 +26,7 @@ Submit: TypeAlias = Callable[[Work], None]
 
 
 def do_at_once(work: Work, now_ms: int) -> None:
-    """Where nobody else can do it."""
+    """Run work on this thread, if there is no other thread for it."""
     try:
         result = work.run()
     except Exception as error:
@@ -36,14 +36,14 @@ def do_at_once(work: Work, now_ms: int) -> None:
 
 
 class Task:
-    """Work of which nothing comes."""
+    """A task without a result."""
 
     def __init__(self, run: Callable[[], object], on_failure: Callable[[OSError], object]) -> None:
         self.run = run
         self._on_failure = on_failure
 
     def apply(self, result: object, now_ms: int) -> None:
-        """It is done."""
+        """Do nothing: the task is complete."""
 
     def failed(self, error: BaseException, now_ms: int) -> None:
         if not isinstance(error, OSError):
@@ -52,7 +52,7 @@ class Task:
 
 
 class PatientWork:
-    """Work of `patient_submit`."""
+    """The work of `patient_submit`."""
 
     def __init__(self, work: Work, again: Callable[[Work, OSError, int], None]) -> None:
         self.work = work
@@ -70,9 +70,10 @@ class PatientWork:
 def patient_submit(
     submit: Submit, later: Callable[[int, Callable[[], None]], None], on_failure: Callable[[OSError], object]
 ) -> Submit:
-    """Return a `submit` whose work is submitted again while the process is short of descriptors or memory.
+    """Return a `submit` that submits work again while the process is short of descriptors or memory.
 
-    `later(due_ms, action)` runs an action at its time."""
+    `later(due_ms, action)` runs an action at its time.
+    """
 
     def again(work: Work, error: OSError, now_ms: int) -> None:
         on_failure(error)
@@ -89,25 +90,25 @@ class SerialWork:
 
     def add(self, work: Work) -> None:
         self._waiting.append(work)
-        self._go_on()
+        self._start_next()
 
-    def _go_on(self) -> None:
+    def _start_next(self) -> None:
         if self._current is None and self._waiting:
             self._current = self._waiting.popleft()
             self._submit(self)
 
     def run(self) -> Any:
-        """On any thread: the first of what waits."""
+        """Run the first piece of waiting work. This may run on any thread."""
         assert self._current is not None
         return self._current.run()
 
     def apply(self, result: Any, now_ms: int) -> None:
         self._take_current().apply(result, now_ms)
-        self._go_on()
+        self._start_next()
 
     def failed(self, error: BaseException, now_ms: int) -> None:
         self._take_current().failed(error, now_ms)
-        self._go_on()
+        self._start_next()
 
     def _take_current(self) -> Work:
         work, self._current = self._current, None

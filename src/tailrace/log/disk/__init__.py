@@ -1,8 +1,9 @@
-"""The disk: the only place that opens, writes and renames files.
+"""Access to the disk. No other package opens, writes or renames files.
 
+log_folder.py      LogFolder: the folder of one partition's log
 files.py           Files and File: the operations of the file system that a log needs
 file_names.py      every name and suffix in a log directory
 checkpoints.py     small text files that are replaced as a whole
 overlay_files.py   OverlayFiles: reads the disk, writes to memory
-unsynced_files.py  UnsyncedFiles: files without fsync, for data that nobody keeps
+unsynced_files.py  UnsyncedFiles: files without fsync, for temporary data
 """

@@ -1,6 +1,7 @@
-"""Small text files, replaced as a whole: offset checkpoints, topic ids, the directory's identity, the clean stop.
+"""Small text files that are replaced as a whole: offset checkpoints, topic ids, the directory's identity, the clean
+stop.
 
-An entries file holds a version, a count and a line each:
+An entries file has a version, a count, and one line per entry:
 
     0
     2
@@ -21,7 +22,7 @@ _VERSION = "0"
 
 
 class CorruptCheckpoint(Exception):
-    """A checkpoint file that cannot be read; names the file and the line."""
+    """A checkpoint file that cannot be read. The text names the file and the line."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -29,7 +30,7 @@ class CorruptCheckpoint(Exception):
 
 
 def read_entries(files: Files, path: str, fields: int, *, missing_ok: bool) -> list[list[str]]:
-    """The lines of an entries file, split into `fields` words each (the first may itself hold none)."""
+    """Return the entries of a file, split into `fields` words each. The first word may be empty."""
     if missing_ok and not files.exists(path):
         return []
     try:
@@ -37,7 +38,7 @@ def read_entries(files: Files, path: str, fields: int, *, missing_ok: bool) -> l
     except UnicodeDecodeError:
         raise CorruptCheckpoint(path, "not a text file") from None
     if not lines:
-        return []  # made, as Kafka makes it with the log, and not written to yet
+        return []  # Kafka creates the file with the log and writes it later
     if lines[0].strip() != _VERSION:
         raise CorruptCheckpoint(path, f"unknown version {lines[0]!r} in line 1")
     if len(lines) < 2 or not lines[1].strip().isdecimal():
@@ -47,7 +48,7 @@ def read_entries(files: Files, path: str, fields: int, *, missing_ok: bool) -> l
         if len(row) != fields or not all(_is_integer(word) for word in row[-min(fields, 2) :]):
             raise CorruptCheckpoint(path, f"malformed line {number}: {lines[number - 1]!r}")
     if len(rows) != int(lines[1]):
-        raise CorruptCheckpoint(path, f"{lines[1].strip()} entries announced, {len(rows)} found")
+        raise CorruptCheckpoint(path, f"the count is {lines[1].strip()}, but there are {len(rows)} entries")
     return rows
 
 
@@ -65,7 +66,7 @@ def _encode(rows: list[str]) -> bytes:
 
 
 def read_offsets(files: Files, path: str) -> dict[TopicPartition, Offset]:
-    """An offset per partition; a missing file has none."""
+    """Return the offset of each partition. A missing file has none."""
     rows = read_entries(files, path, 3, missing_ok=True)
     return {TopicPartition(topic, int(partition)): int(offset) for topic, partition, offset in rows}
 
@@ -79,7 +80,7 @@ def encode_offsets(offsets: Mapping[TopicPartition, Offset]) -> bytes:
 
 
 def read_topic_id(files: Files, path: str) -> TopicId:
-    """The topic id in a `partition.metadata` file."""
+    """Return the topic id in a `partition.metadata` file."""
     try:
         lines = [line.partition(": ") for line in files.read(path).decode().splitlines() if line.strip()]
         properties = {key: value.strip() for key, _, value in lines}
@@ -97,7 +98,7 @@ def write_topic_id(files: Files, path: str, topic_id: TopicId, *, sync_name: boo
 
 @dataclass(frozen=True, slots=True)
 class DirectoryIdentity:
-    """`meta.properties`: which cluster, node and directory this is."""
+    """`meta.properties`: the ids of cluster, node and directory."""
 
     cluster_id: str
     node_id: int
@@ -130,13 +131,13 @@ class DirectoryIdentity:
 
 
 def read_clean_shutdown(files: Files, path: str) -> int | None:
-    """The broker epoch noted by a clean stop (-1 when it noted none); None after an unclean one."""
+    """Return the broker epoch of a clean stop (-1 if it is unknown), or None after an unclean stop."""
     if not files.exists(path):
         return None
     try:
         return int(json.loads(files.read(path)).get("brokerEpoch", -1))
     except (ValueError, AttributeError, TypeError):
-        # Kafka before 3.7 left an empty file: the stop was clean all the same, its epoch is not known.
+        # Kafka before 3.7 left an empty file. The stop was clean, but its epoch is unknown.
         return -1
 
 

@@ -5,12 +5,12 @@ A partition's folder is `topic-N`. Its segments are named by their base offset i
     00000000000000170000.log          the record batches
     00000000000000170000.index        offset → byte position, sparse
     00000000000000170000.timeindex    timestamp → offset, sparse
-    00000000000000170000.txnindex     aborted transactions; only there when there are some
+    00000000000000170000.txnindex     aborted transactions; exists only if there are some
     00000000000000170000.snapshot     producer states up to that offset
 
-While files change they carry one more suffix: `.cleaned` (a compacted segment being written), `.swap` (a finished one
-being put in place), `.deleted` (waiting for removal). A folder that is going away is `topic-N.<id>-delete`; one that no
-metadata knows is `topic-N.<id>-stray`; a copy that is to replace one in another directory is `topic-N.<id>-future`.
+While files change they have another suffix: `.cleaned` (a compacted segment being written), `.swap` (a finished one
+being put in place), `.deleted` (waiting for removal). A folder to be deleted is `topic-N.<id>-delete`. A partition that
+is not in the metadata is `topic-N.<id>-stray`. A copy for a move between directories is `topic-N.<id>-future`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SEGMENT_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.
 _MARKED_FOLDER = re.compile(r"(\S+)-([0-9]+)\.(\S+)-(delete|stray|future)")
 _LONGEST_NAME = 255
 _ID_LENGTH = 32
-_OFFSET_MAX = 2**63 - 2  # one below the largest, which could not be followed
+_OFFSET_MAX = 2**63 - 2  # one below the largest offset, because another must follow
 _PARTITION_MAX = 2**31 - 1
 
 
@@ -59,7 +59,7 @@ def segment_file(base_offset: Offset, kind: str, suffix: str = "") -> str:
 
 
 def parse_segment_file(name: str) -> tuple[Offset, str, str] | None:
-    """(base offset, kind, suffix) of a segment's file; None for any other file."""
+    """Return (base offset, kind, suffix) of a segment's file, or None for any other file."""
     match = _SEGMENT_FILE.fullmatch(name)
     if match is None or int(match[1]) > _OFFSET_MAX:
         return None
@@ -67,7 +67,7 @@ def parse_segment_file(name: str) -> tuple[Offset, str, str] | None:
 
 
 def parse_partition_folder(name: str) -> TopicPartition | None:
-    """The partition a folder belongs to, for `topic-N` and its marked forms; None for any other folder."""
+    """Return the partition of a folder named `topic-N` or a marked form, or None for any other folder."""
     marked = _MARKED_FOLDER.fullmatch(name)
     if marked:
         topic, number = marked[1], marked[2]
@@ -79,13 +79,13 @@ def parse_partition_folder(name: str) -> TopicPartition | None:
 
 
 def marked_folder(partition: TopicPartition, unique_id: str, mark: str) -> str:
-    """The folder's name once it is marked `-delete` or `-stray`; a long topic is cut so that the name stays legal."""
+    """Return a folder's name with the mark `-delete` or `-stray`. A long topic is truncated to keep the name valid."""
     ending = f"-{partition.partition}.{unique_id}{mark}"
     return partition.topic[: _LONGEST_NAME - len(ending)] + ending
 
 
 def is_too_long_to_mark(partition: TopicPartition) -> bool:
-    """Whether a marked folder could not have the whole name of the topic."""
+    """Return True if a marked folder cannot contain the whole name of the topic."""
     return len(str(partition)) + len(".") + _ID_LENGTH + len(FUTURE_FOLDER) > _LONGEST_NAME
 
 

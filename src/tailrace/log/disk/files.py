@@ -1,12 +1,12 @@
 """Files: the only module that touches the disk.
 
-`Files` and `File` say what the log needs of a file system; `DiskFiles` is the real one. Tests put a recording or
-failing one in its place. Paths are plain strings.
+`Files` and `File` are the interface of the file system that the log needs. `DiskFiles` is the real one. Tests replace
+it with one that records or fails. Paths are plain strings.
 
-Nothing here is durable until it is synced: a file's bytes by `File.sync`, a name by `sync_directory`.
+Nothing is durable before it is synced: a file's bytes by `File.sync`, a name by `sync_directory`.
 
-New files and folders are private to their owner, whatever the process's umask is; `DiskFiles.set_umask` opens them.
-What is there already keeps its mode.
+New files and folders are accessible to their owner only, whatever the process's umask is. `DiskFiles.set_umask` changes
+that. Existing files keep their mode.
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ import mmap
 import os
 import stat
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 from weakref import WeakValueDictionary
 
+from tailrace.model.system_calls import lacks
 from tailrace.records.batch import Buffer
 
 PRIVATE_UMASK: Final = 0o077
+_HAS_PREADV: Final = not lacks(os, "preadv")
+_HAS_FALLOCATE: Final = not lacks(os, "posix_fallocate")
+_HAS_FDATASYNC: Final = not lacks(os, "fdatasync")
+_FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)  # of macOS, whose fsync leaves bytes in the drive
 
 
 class Entry(NamedTuple):
@@ -31,7 +37,7 @@ class Entry(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Bytes of a file system: all, and those that this process may still take."""
+    """The size of a file system in bytes, and the part that this process may still use."""
 
     total: int
     usable: int
@@ -44,37 +50,45 @@ class File(Protocol):
 
     def size(self) -> int: ...
     def read(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes; fewer only at the end of the file."""
+        """Return up to `size` bytes, fewer only at the end of the file."""
 
     def read_into(self, position: int, buffer: memoryview) -> int: ...
     def write(self, position: int, data: Buffer) -> None:
-        """All of `data`, or an OSError; a part of it may be there after an error."""
+        """Write all of `data`, or raise OSError. After an error a part of it may be written."""
 
     def map(self) -> Buffer:
-        """The whole file's bytes without copying them, for reading."""
+        """Return a read-only view of the whole file without copying it."""
 
     def allocate(self, size: int) -> None:
-        """Give the file `size` bytes, zeros past its present end."""
+        """Set the file's size to `size` bytes, with zeros after its current end."""
 
     def truncate(self, size: int) -> None: ...
     def sync(self) -> None: ...
     def fileno(self) -> int: ...
     def release(self) -> None:
-        """Let go of the descriptor; the next use opens the file again."""
+        """Close the descriptor. The next use opens the file again."""
 
     def close(self) -> None: ...
 
 
 @runtime_checkable
 class ReadsAhead(Protocol):
-    """A file whose bytes are far away: who says what comes next waits less, and gets no more than that."""
+    """A remote file. A reader that announces the next range waits less, and no more than that range is fetched."""
 
     def will_read(self, start: int, end: int) -> None: ...
 
 
 @runtime_checkable
+class ReportsOpening(Protocol):
+    """A file that holds a descriptor while it is open."""
+
+    def report_opening(self, opened: Callable[[], object]) -> None:
+        """Call a function whenever the file is opened, and now if it is open."""
+
+
+@runtime_checkable
 class FarFiles(Protocol):
-    """Files that are far away: who asks for many of them waits less if it asks for all at the same time."""
+    """Remote files. A caller that needs many of them waits less if it requests all at the same time."""
 
     def at_once(self, work: Iterable[Callable[[], object]]) -> None: ...
 
@@ -88,11 +102,11 @@ class Files(Protocol):
     def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
     def read(self, path: str) -> bytes: ...
     def write(self, path: str, data: Buffer, *, sync: bool) -> None:
-        """The file's whole content, in place of what it had."""
+        """Replace the whole content of a file."""
 
     def replace(self, source: str, target: str) -> None: ...
     def remove(self, path: str) -> bool:
-        """Remove a file; says whether there was one."""
+        """Remove a file. Return True if there was one."""
 
     def make_directory(self, path: str) -> None: ...
     def remove_directory(self, path: str) -> None:
@@ -100,39 +114,47 @@ class Files(Protocol):
 
     def sync_directory(self, path: str) -> None: ...
     def space(self, path: str) -> Space:
-        """Of the file system that a folder is on."""
+        """Return the space of the file system of a folder."""
 
     def lock(self, path: str) -> File:
-        """Hold a file for this process until it is closed; BlockingIOError if another process holds it."""
+        """Lock a file for this process until it is closed. Raise BlockingIOError if another process holds it."""
 
 
 def write_atomically(files: Files, path: str, data: Buffer) -> None:
-    """Replace a small file as a whole: after a crash it holds the old content or the new, never a mix."""
+    """Replace a small file as a whole. After a crash it has either the old content or the new."""
     replace_whole(files, path, data)
     files.sync_directory(os.path.dirname(path))
 
 
 def replace_whole(files: Files, path: str, data: Buffer) -> None:
-    """The same, but it may be the old one until somebody syncs the directory."""
+    """Replace a small file as a whole. After a crash it may have the old content, until the directory is synced."""
     temporary = path + ".tmp"
     files.write(temporary, data, sync=True)
     files.replace(temporary, path)
 
 
 class DiskFile:
-    """A file on disk. The descriptor is opened on first use, so that thousands of partitions cost none."""
+    """A file on disk. The descriptor is opened on first use, so that unused partitions need none."""
 
-    __slots__ = ("_fd", "_flags", "mode", "path")
+    __slots__ = ("_fd", "_flags", "_opened", "mode", "path")
 
     def __init__(self, path: str, flags: int) -> None:
         self.path = path
-        self.mode = 0o666 & ~PRIVATE_UMASK  # of a file that is made
+        self.mode = 0o666 & ~PRIVATE_UMASK  # of a new file
         self._flags = flags
         self._fd = -1
+        self._opened: Callable[[], object] | None = None  # called when the file was opened
+
+    def report_opening(self, opened: Callable[[], object]) -> None:
+        self._opened = opened
+        if self._fd >= 0:
+            opened()
 
     def fileno(self) -> int:
         if self._fd < 0:
             self._fd = _open_regular(self.path, self._flags, self.mode)
+            if self._opened is not None:
+                self._opened()
         return self._fd
 
     def size(self) -> int:
@@ -155,7 +177,7 @@ class DiskFile:
     def read_into(self, position: int, buffer: memoryview) -> int:
         done = 0
         while done < len(buffer):
-            count = os.preadv(self.fileno(), [buffer[done:]], position + done)
+            count = read_into(self.fileno(), buffer[done:], position + done)
             if count == 0:
                 break
             done += count
@@ -179,13 +201,19 @@ class DiskFile:
 
     def allocate(self, size: int) -> None:
         if size > self.size():
-            os.posix_fallocate(self.fileno(), 0, size)
+            if _HAS_FALLOCATE:
+                os.posix_fallocate(self.fileno(), 0, size)
+            else:
+                os.ftruncate(self.fileno(), size)
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self.fileno(), size)
 
     def sync(self) -> None:
-        os.fdatasync(self.fileno())
+        if _HAS_FDATASYNC:
+            os.fdatasync(self.fileno())
+        else:
+            _sync_whole(self.fileno())
 
     def release(self) -> None:
         if self._fd >= 0:
@@ -196,7 +224,7 @@ class DiskFile:
     close = release
 
     def __del__(self) -> None:
-        """Readers of a directory open what they meet and let it go: its descriptor goes with it."""
+        """Close the descriptor with the object, because readers of a directory drop files without closing them."""
         self.release()
 
 
@@ -206,7 +234,7 @@ class DiskFiles:
     _umask = PRIVATE_UMASK
 
     def set_umask(self, umask: int) -> None:
-        """Make new files and folders with the permissions that a umask leaves."""
+        """Create new files and folders with the permissions that a umask allows."""
         self._umask = umask
 
     def open(self, path: str, *, create: bool = False, read_only: bool = False) -> DiskFile:
@@ -270,7 +298,7 @@ class DiskFiles:
             if is_directory:
                 self.remove_directory(inner)
             else:
-                os.remove(inner)  # of a symbolic link, the link and not what it names
+                os.remove(inner)  # removes a symbolic link, not its target
         os.rmdir(path)
 
     def sync_directory(self, path: str) -> None:
@@ -285,13 +313,14 @@ class DiskFiles:
         return Space(found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail)
 
     def lock(self, path: str) -> DiskFile:
-        # The system's lock keeps other processes out, not this one; and to close a second descriptor would end it.
+        # The operating system's lock excludes other processes, but not this one. Closing a second descriptor would
+        # release it.
         if os.path.exists(path) and (holder := _held.get(_identity(os.stat(path)))) and holder.is_open:
-            raise BlockingIOError(errno.EWOULDBLOCK, "this process holds it", path)
+            raise BlockingIOError(errno.EWOULDBLOCK, "this process already holds the lock", path)
         file = _HeldFile(path, os.O_CLOEXEC | os.O_RDWR | os.O_CREAT)
         file.mode = 0o666 & ~self._umask
         try:
-            # The same kind of lock that Apache Kafka takes, so that the two keep out of each other's way.
+            # Apache Kafka takes the same kind of lock, so the two exclude each other.
             fcntl.lockf(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             file.close()
@@ -301,7 +330,7 @@ class DiskFiles:
 
 
 class _HeldFile(DiskFile):
-    """A file that this process holds the lock of, until it is closed."""
+    """A file whose lock this process holds until it is closed."""
 
     @property
     def is_open(self) -> bool:
@@ -309,6 +338,24 @@ class _HeldFile(DiskFile):
 
 
 _held: WeakValueDictionary[tuple[int, int], _HeldFile] = WeakValueDictionary()
+
+
+def read_into(descriptor: int, buffer: memoryview, position: int) -> int:
+    """Fill a buffer from a position of an open file. Return the number of bytes, which may be smaller."""
+    if _HAS_PREADV:
+        return os.preadv(descriptor, [buffer], position)
+    data = os.pread(descriptor, len(buffer), position)
+    buffer[: len(data)] = data
+    return len(data)
+
+
+def _sync_whole(descriptor: int) -> None:
+    """Sync a file where there is no fdatasync."""
+    if _FULL_SYNC is not None:
+        with suppress(OSError):  # a file system that does not know it
+            fcntl.fcntl(descriptor, _FULL_SYNC)
+            return
+    os.fsync(descriptor)
 
 
 def _open_regular(path: str, flags: int, mode: int = 0) -> int:

@@ -1,14 +1,14 @@
-"""OverlayFiles: the disk to look at, memory to write to.
+"""OverlayFiles: reads from the disk and writes to memory.
 
-Whoever opens a log through it runs the very code that a broker runs, recovery and all, and leaves the disk as it was.
-Writes, renames, removals and truncations are kept in memory and seen by later reads; `changes` lists them, which is
-how a repair is rehearsed.
+A log that is opened through it runs the same code as in a broker, including recovery, and leaves the disk unchanged.
+Writes, renames, removals and truncations are kept in memory, and later reads see them. `changes` lists them, which is
+the dry run of a repair.
 
-- A file's content is what the disk has up to some byte, then what memory has. A truncation only moves that byte: a log
-  file of a gigabyte is never copied. Bytes held in memory are bounded; past the bound a write is an OSError.
-- A folder is listed once: what was there stays there for whoever looks through the same overlay.
-- A `.broken` file, into which recovery copies what it cuts, is only counted.
-- Files are read, not mapped: a running broker may cut a file short, and a mapping would then fault.
+- A file's content is that of the disk up to some byte, then that of memory. A truncation only moves that byte, so that
+  a log file of a gigabyte is never copied. The bytes in memory are bounded. A write beyond the bound is an OSError.
+- A folder is listed once. Later listings of the same overlay are the same.
+- A `.broken` file, into which recovery copies the bytes that it cuts, is only counted.
+- Files are read, not mapped, because a running broker may truncate a file and a mapping would then fault.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COUNTED_ONLY = ".broken"
 
 
 class Change(NamedTuple):
-    """What would be different on disk: `what` is created, removed, cut, rewritten or renamed."""
+    """A difference from the disk. `what` is created, removed, cut, rewritten or renamed."""
 
     path: str
     what: str
@@ -38,7 +38,7 @@ class Change(NamedTuple):
 
 
 class _Node:
-    """A file's content, whatever it is called: `kept` bytes of the disk's file (None: all of them), then `tail`."""
+    """A file's content under any name: `kept` bytes of the disk's file (None: all of them), then `tail`."""
 
     __slots__ = ("disk", "is_counted_only", "kept", "modified_ms", "tail")
 
@@ -99,7 +99,7 @@ class _Node:
 
 
 class OverlayFile:
-    """An open file of an OverlayFiles; it stays the same file when it is renamed."""
+    """An open file of an OverlayFiles. It stays the same file when it is renamed."""
 
     __slots__ = ("_node", "_overlay", "path")
 
@@ -127,13 +127,13 @@ class OverlayFile:
         self._node.write(position, data)
 
     def map(self) -> Buffer:
-        """The whole content. Of an index's tail of zeros, which can be megabytes, only the start is read."""
+        """Return the whole content. The zeros at the end of an index can be megabytes, so only their start is read."""
         while True:
             size = self.size()
             content = self._read_all(size)
             if self.size() == size and len(content) == size:
                 return memoryview(content)
-            # It was cut or allocated meanwhile: look again, there is not much of that.
+            # The file was truncated or allocated meanwhile: read it again.
 
     def _read_all(self, size: int) -> bytearray:
         content = bytearray(size)
@@ -176,17 +176,17 @@ class OverlayFiles:
         self._without = tuple(without)
         self._max_memory = max_memory
         self._nodes: dict[str, _Node] = {}
-        self._gone: set[str] = set(self._without)  # paths that the disk has and we no longer do
+        self._gone: set[str] = set(self._without)  # paths that exist on the disk but are removed here
         self._directories: set[str] = set()
         self._listings: dict[str, dict[str, Entry]] = {}
 
     def fresh(self) -> OverlayFiles:
-        """Another one over the same disk, with nothing written yet."""
+        """Return another overlay over the same disk, without any writes."""
         return OverlayFiles(self._disk, without=self._without, max_memory=self._max_memory)
 
     def check_room(self, more: int) -> None:
         if more > 0 and sum(len(node.tail) for node in self._nodes.values()) + more > self._max_memory:
-            raise OSError(errno.EFBIG, f"more than {self._max_memory} bytes would have to be kept in memory")
+            raise OSError(errno.EFBIG, f"the changes exceed the limit of {self._max_memory} bytes in memory")
 
     def _node(self, path: str) -> _Node:
         node = self._nodes.get(path)
@@ -316,13 +316,13 @@ class OverlayFiles:
         return self._disk.space(path)
 
     def lock(self, path: str) -> OverlayFile:
-        """No lock: what only looks keeps nobody out."""
+        """Return the file without a lock, because reading excludes nobody."""
         return self.open(path, create=True)
 
-    # What would be different
+    # Differences
 
     def changes(self) -> list[Change]:
-        """How the disk would differ if everything had been done there, by path."""
+        """Return how the disk would differ if all operations had been done there, ordered by path."""
         found = []
         for path, node in self._nodes.items():
             origin = node.disk.path if node.disk is not None else None

@@ -1,7 +1,7 @@
-"""UnsyncedFiles: the operating system's files without waiting for the disk, for data that nobody keeps.
+"""UnsyncedFiles: the operating system's files without fsync, for temporary data.
 
-A crash of the process loses nothing, one of the machine may. A broker on a temporary directory starts in a few
-milliseconds with it instead of a few dozen, nearly all of which are spent in fsync.
+A crash of the process loses nothing, but a crash of the machine may. Without fsync a broker on a temporary directory
+starts in a few milliseconds instead of a few dozen.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class UnsyncedFile(DiskFile):
     __slots__ = ()
 
     def sync(self) -> None:
-        """Nothing: the operating system writes when it likes."""
+        """Do nothing: the operating system writes the data later."""
 
 
 class UnsyncedFiles(DiskFiles):
@@ -25,4 +25,4 @@ class UnsyncedFiles(DiskFiles):
         super().write(path, data, sync=False)
 
     def sync_directory(self, path: str) -> None:
-        """Nothing, as for files."""
+        """Do nothing, as for files."""

@@ -10,9 +10,9 @@ verify_segment.py    checks one segment, batch by batch
 verify_indexes.py    compares indexes with their log
 verify_producers.py  compares transaction indexes and snapshots with their log
 recorded_check.py    the check of a segment, recorded for a later verification
-resync.py            finds the next batch behind damage
-repair.py            repairs what verify found
+resync.py            finds the next batch after damage
+repair.py            repairs the problems that verify found
 findings.py          Finding: a problem and its place
 offline.py           opens a log without changing the disk
-offline_records.py   the records of such a log
+offline_records.py   the records of a log opened by offline.py
 """

@@ -1,13 +1,13 @@
-"""What the files of a log contain, entry by entry, as Apache Kafka's DumpLogSegments tells it.
+"""The contents of a log's files, entry by entry, as Apache Kafka's DumpLogSegments shows them.
 
-A file becomes rows: a kind and named values, in the order and with the names of Kafka's tool, so that a line of text is
-the names and values one after the other. Rows come as they are read; nothing is held.
+A file becomes rows: a kind and named values, in the order and with the names of Kafka's tool. A line of text is the
+names and values one after the other. Rows are yielded while the file is read.
 
-    .log, .checkpoint        batches, and the records in them if asked            (dump_log.py)
+    .log, .checkpoint        batches, and their records on request               (dump_log.py)
     .index, .timeindex       entries up to the padding
     .txnindex                aborted transactions
     .snapshot                producers
-    leader-epoch-checkpoint  epochs and where they start
+    leader-epoch-checkpoint  epochs and their start offsets
     *-offset-checkpoint      an offset for each partition
     partition.metadata, meta.properties, quorum-state, .kafka_cleanshutdown
                              properties
@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 
 def kind_of(name: str) -> str | None:
-    """log, index, timeindex, txnindex, snapshot or checkpoint; None for a file that cannot be shown."""
+    """Return log, index, timeindex, txnindex, snapshot or checkpoint, or None for a file that cannot be shown."""
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)
     parsed = file_names.parse_segment_file(name)
@@ -58,7 +58,8 @@ def kind_of(name: str) -> str | None:
 
 
 def dump_small_file(files: Files, path: str) -> Iterator[Row]:
-    """The rows of any file but a log; CorruptIndex, CorruptSnapshot or CorruptCheckpoint where it makes no sense."""
+    """Yield the rows of any file but a log. Raise CorruptIndex, CorruptSnapshot or CorruptCheckpoint if it is
+    invalid."""
     name = path.rpartition("/")[2]
     kind = kind_of(name)
     if kind in ("index", "timeindex"):
@@ -71,7 +72,7 @@ def dump_small_file(files: Files, path: str) -> Iterator[Row]:
         return _dump_epochs(files, path)
     if name in CHECKPOINTS:
         return _dump_offsets(files, path)
-    assert name in _PROPERTIES, f"{path} is no file of a log"
+    assert name in _PROPERTIES, f"{path} is not a file of a log"
     return _dump_properties(files, path)
 
 
@@ -81,7 +82,7 @@ def _dump_index(files: Files, path: str, base_offset: int, *, is_time: bool) -> 
     whole = len(data) // entry.size * entry.size
     for slot, (first, second) in enumerate(entry.iter_unpack(data[:whole])):
         if first == 0 and second == 0 and not any(data[slot * entry.size : whole]):
-            break  # what follows is padding: Kafka preallocates the files
+            break  # the rest is padding, because Kafka preallocates the files
         if is_time:
             yield Row("timeIndexEntry", {"timestamp": first, "offset": base_offset + second})
         else:

@@ -1,7 +1,7 @@
-"""Keys and values as text: plain ones by an encoding, those of the brokers' own topics as JSON.
+"""Keys and values as text: plain ones by an encoding, those of internal topics as JSON.
 
-The JSON is what Apache Kafka's DumpLogSegments prints for the coordinators' topics and the cluster's metadata. A record
-that cannot be decoded says so in place of its key and does not stop the dump.
+The JSON is that of Apache Kafka's DumpLogSegments for the coordinators' topics and the cluster's metadata. If a record
+cannot be decoded, the error is shown in place of its key, and the dump continues.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tailrace.records.control_records import ControlType, control_type, parse_ma
 from tailrace.records.record import Record
 from tailrace.records.utf8 import decode_utf8
 
-# Fields to add to a record's row: key and payload, where it has them.
+# Returns the fields to add to a record's row: key and payload, if it has them.
 Decoder: TypeAlias = Callable[[Record], dict[str, Any]]
 
 REMOTE_LOG_METADATA_TOPIC = "__remote_log_metadata"
@@ -42,7 +42,7 @@ _CONTROL_MESSAGES = {
 
 
 def decoder_for(topic: str | None, encoding: str = "utf8") -> Decoder:
-    """How the records of a topic are shown."""
+    """Return the decoder for the records of a topic."""
     if topic in FAMILIES:
         return _coordinator_decoder(FAMILIES[topic])
     if topic in (file_names.CLUSTER_METADATA_TOPIC, REMOTE_LOG_METADATA_TOPIC):
@@ -94,7 +94,7 @@ def _metadata_text(record: Record, family: str) -> Any:
 
 
 def control_fields(record: Record) -> dict[str, Any]:
-    """What a control record says, as fields of its row; CorruptBatch where it says nothing sensible."""
+    """Return the content of a control record as fields of its row. Raise CorruptBatch if it is invalid."""
     kind = control_type(record.key)
     if kind in (ControlType.ABORT, ControlType.COMMIT):
         return {"endTxnMarker": kind.name, "coordinatorEpoch": parse_marker(record).coordinator_epoch}
@@ -109,5 +109,5 @@ def control_fields(record: Record) -> dict[str, Any]:
 
 
 def compact_json(value: Any) -> str:
-    """JSON as Kafka's tools print it: no spaces, text as it is."""
+    """Return JSON as Kafka's tools print it: without spaces, text unescaped."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

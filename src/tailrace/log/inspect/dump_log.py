@@ -1,7 +1,7 @@
-"""The batches of a .log or .checkpoint file, and the records in them, as rows (see dump.py).
+"""The batches of a .log or .checkpoint file, and their records, as rows (see dump.py).
 
-A batch whose checksum fails is shown as invalid, and the walk goes on behind it. Where the bytes are no batch at all
-the rest of the file is told by its size, as a torn or preallocated tail.
+A batch with a wrong checksum is shown as invalid, and the walk continues after it. If the bytes are not a batch, the
+rest of the file is shown by its size, as a torn or preallocated tail.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DumpOptions:
 
 
 def dump_log_file(files: Files, path: str, options: DumpOptions) -> Iterator[Row]:
-    """The rows of a log file: a batch, its records, the next batch."""
+    """Yield the rows of a log file: a batch, its records, the next batch."""
     file = files.open(path, read_only=True)
     try:
         size = file.size()

@@ -1,20 +1,20 @@
-"""Explain: the walk of one read, step by step, as data; like a database's EXPLAIN.
+"""Explain: the steps of one read, as data, like EXPLAIN of a database.
 
-A read by offset takes these steps, and `explain_offset` tells each as it happened:
+A read by offset takes these steps, and `explain_offset` returns each of them:
 
     1. the bound that the isolation level sets;
     2. the floor segment, found by bisection over the base offsets, which are in memory;
     3. a binary search in its offset index for the last entry at or below the offset;
     4. batch headers from there on, until one reaches the offset; if none does, the next segment;
-    5. a slice of that file, up to the bound, the size asked for or the end of the segment;
+    5. a slice of that file, up to the bound, the requested size or the end of the segment;
     6. the aborted transactions that overlap it, for read_committed.
 
-A lookup by time (`explain_timestamp`) comes before: the first segment whose largest timestamp reaches the target, its
-time index, its offset index, batch headers, and the records of the first batches that may hold it.
+A lookup by time (`explain_timestamp`) comes first. It uses the first segment whose largest timestamp reaches the
+target, its time index, its offset index, batch headers, and the records of the first candidate batches.
 
-Nothing is imitated: the searches are the log's own, which note their probes, the answer is `PartitionLog.read`'s or
-`find_offset`'s, and the cost is what they read from the files, noted on the way. An index whose entries are out of
-order is a CorruptIndex, because no search in it means anything.
+Nothing is simulated. The searches are the log's own, which record their probes. The result is that of
+`PartitionLog.read` or `find_offset`, and the cost is what they read from the files. An index with entries out of order
+raises CorruptIndex, because a search in it has no meaning.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Bounds:
     high_watermark: Offset
     log_end_offset: Offset
     isolation: Isolation
-    bound: Offset  # what the isolation level makes of them: the read ends before it
+    bound: Offset  # the bound of the isolation level; the read ends before it
     bound_segment: Offset
     bound_position: int
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One look at an index entry; the search goes right of it when it is at or below the target."""
+    """One comparison with an index entry. The search continues to the right if the entry is at or below the target."""
 
     slot: int
     key: int
@@ -69,7 +69,7 @@ class IndexSearch:
     entry_size: int
     target: int
     probes: list[Probe]
-    slot: int  # -1: every entry is above the target, and the walk starts with the segment
+    slot: int  # -1: every entry is above the target, and the walk starts at the segment's start
     key: int
     points_to: int
 
@@ -90,7 +90,7 @@ class WalkedBatch:
 
 @dataclass(frozen=True, slots=True)
 class SegmentWalk:
-    """One segment that was looked into."""
+    """One segment that was searched."""
 
     base_offset: Offset
     path: str
@@ -130,7 +130,7 @@ class ReadExplanation:
     walks: list[SegmentWalk] = field(default_factory=list)
     slice: Slice | None = None
     aborted: list[AbortedTransaction] | None = None
-    aborted_indexes: list[str] = field(default_factory=list)  # the transaction indexes that hold any
+    aborted_indexes: list[str] = field(default_factory=list)  # the transaction indexes with entries
     cost: Cost | None = None
     empty_because: str | None = None
     result: LogRead | None = None
@@ -155,7 +155,7 @@ class TimestampExplanation:
 
 
 class RecordingFile:
-    """A segment's log file that notes what is read of it."""
+    """A segment's log file that records its reads."""
 
     def __init__(self, file: File) -> None:
         self.file = file
@@ -200,7 +200,7 @@ class RecordingFile:
 
 
 class Recording:
-    """Puts a RecordingFile in the place of each segment's file, for as long as it is entered."""
+    """A context in which each segment's file is replaced with a RecordingFile."""
 
     def __init__(self, log: PartitionLog) -> None:
         self._segments = list(log.segments)
@@ -236,38 +236,40 @@ class Recording:
 
 
 def explain_offset(log: PartitionLog, offset: Offset, max_bytes: int, isolation: Isolation) -> ReadExplanation:
-    """How a read from `offset` goes; one outside the log is explained too, as an empty one."""
-    told = ReadExplanation(str(log.partition), offset, max_bytes, _bounds(log, isolation))
+    """Return the steps of a read from `offset`. An offset outside the log gives an empty read."""
+    explanation = ReadExplanation(str(log.partition), offset, max_bytes, _bounds(log, isolation))
     if (floor := log.segments.floor_slot(offset)) >= 0:
         log.segments[floor].offset_index.check()
     with Recording(log) as recording:
         try:
             result = log.read(offset, max_bytes, isolation, at_least_one=True)
         except OffsetOutOfRange as error:
-            told.empty_because = str(error)
-            return told
-    told.result = result
-    told.aborted = result.aborted
+            explanation.empty_because = str(error)
+            return explanation
+    explanation.result = result
+    explanation.aborted = result.aborted
     if result.slice is not None:
-        told.slice = _slice(log, told, result)
-    if offset >= told.bounds.bound:
-        told.empty_because = f"offset {offset} is not below the bound {told.bounds.bound}: there is nothing to read yet"
+        explanation.slice = _slice(log, explanation, result)
+    if offset >= explanation.bounds.bound:
+        explanation.empty_because = (
+            f"offset {offset} is not below the bound {explanation.bounds.bound}: no record can be read yet"
+        )
     else:
         slot = log.segments.floor_slot(offset)
         for number, segment in enumerate(log.segments.tail(slot), slot):
-            told.walks.append(_walk_to_offset(segment, number, len(log.segments), offset))
-            if told.walks[-1].walked and told.walks[-1].walked[-1].is_match:
+            explanation.walks.append(_walk_to_offset(segment, number, len(log.segments), offset))
+            if explanation.walks[-1].walked and explanation.walks[-1].walked[-1].is_match:
                 break
-        if told.slice is None:
-            told.empty_because = "no batch at or past the offset lies below the bound"
-    if told.aborted:
-        told.aborted_indexes = [
+        if explanation.slice is None:
+            explanation.empty_because = "no batch at or after the offset is below the bound"
+    if explanation.aborted:
+        explanation.aborted_indexes = [
             segment.transaction_index.path
             for segment in log.segments
-            if any(transaction in segment.transaction_index.entries for transaction in told.aborted)
+            if any(transaction in segment.transaction_index.entries for transaction in explanation.aborted)
         ]
-    told.cost = recording.cost((walk.search for walk in told.walks), told.slice)
-    return told
+    explanation.cost = recording.cost((walk.search for walk in explanation.walks), explanation.slice)
+    return explanation
 
 
 def _bounds(log: PartitionLog, isolation: Isolation) -> Bounds:
@@ -285,7 +287,7 @@ def _bounds(log: PartitionLog, isolation: Isolation) -> Bounds:
     )
 
 
-def _slice(log: PartitionLog, told: ReadExplanation, result: LogRead) -> Slice:
+def _slice(log: PartitionLog, explanation: ReadExplanation, result: LogRead) -> Slice:
     found = result.slice
     assert found is not None
     segment = log.segments.get(result.position.segment_base_offset)
@@ -294,7 +296,7 @@ def _slice(log: PartitionLog, told: ReadExplanation, result: LogRead) -> Slice:
     ends_with = "size"
     if end == segment.size:
         ends_with = "segment"
-    if told.bounds.bound_segment == segment.base_offset and end == told.bounds.bound_position:
+    if explanation.bounds.bound_segment == segment.base_offset and end == explanation.bounds.bound_position:
         ends_with = "bound"
     return Slice(found.file.path, found.position, found.size, ends_with, result.first_entry_incomplete)
 
@@ -334,33 +336,34 @@ def _time_search(index: TimeIndex, target: int, probes: list[int]) -> IndexSearc
 
 
 def explain_timestamp(log: PartitionLog, timestamp: int) -> TimestampExplanation:
-    """How the first record at or after a time is found; not for the special targets, which are below zero."""
-    assert timestamp >= 0, f"{timestamp} is no time"
-    told = TimestampExplanation(str(log.partition), timestamp, [])
+    """Return the steps of the lookup of the first record at or after a time. The special targets below zero are not
+    allowed."""
+    assert timestamp >= 0, f"{timestamp} is not a time"
+    explanation = TimestampExplanation(str(log.partition), timestamp, [])
     reached = None
     for slot, segment in enumerate(log.segments):
         largest = segment.retention_timestamp_ms()
-        told.segments.append(SegmentTime(segment.base_offset, largest, largest >= timestamp))
+        explanation.segments.append(SegmentTime(segment.base_offset, largest, largest >= timestamp))
         if largest >= timestamp:
             reached = slot
             segment.time_index.check()
             segment.offset_index.check()
             break
     with Recording(log) as recording:
-        told.found = find_offset(log, timestamp)
+        explanation.found = find_offset(log, timestamp)
     searches = []
     if reached is not None:
         segment = log.segments[reached]
         time_probes: list[int] = []
         start = segment.timestamp_start(timestamp, log.log_start_offset, time_probes)
-        told.time_search = _time_search(segment.time_index, timestamp, time_probes)
-        target = max(told.time_search.points_to, log.log_start_offset)
+        explanation.time_search = _time_search(segment.time_index, timestamp, time_probes)
+        target = max(explanation.time_search.points_to, log.log_start_offset)
         probes: list[int] = []
         segment.offset_index.lookup(target, probes)
         search = _offset_search(segment.offset_index, target, probes)
-        assert search.points_to == start.position, "the lookup and its explanation went different ways"
-        walked = _walk_to_time(segment, start.position, told.found)
-        told.walk = SegmentWalk(
+        assert search.points_to == start.position, "the lookup and its explanation differ"
+        walked = _walk_to_time(segment, start.position, explanation.found)
+        explanation.walk = SegmentWalk(
             segment.base_offset,
             segment.log.path,
             segment.size,
@@ -370,9 +373,9 @@ def explain_timestamp(log: PartitionLog, timestamp: int) -> TimestampExplanation
             start.position,
             walked,
         )
-        searches = [told.time_search, search]
-    told.cost = recording.cost(searches)
-    return told
+        searches = [explanation.time_search, search]
+    explanation.cost = recording.cost(searches)
+    return explanation
 
 
 def _walk_to_time(segment: Segment, start: int, found: FoundOffset | None) -> list[WalkedBatch]:

@@ -1,4 +1,4 @@
-"""Finding: something about a file that a person should know, with its place. CannotLook: not even that is to be had."""
+"""Finding: a problem or a note about a file, with its position. CannotLook: an object that cannot be inspected."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Severity(Enum):
-    """A problem is wrong and should be repaired; a note is worth knowing and harms nobody."""
+    """A problem should be repaired. A note is harmless information."""
 
     PROBLEM = "problem"
     NOTE = "note"
@@ -32,4 +32,4 @@ class Finding(NamedTuple):
 
 
 class CannotLook(Exception):
-    """What was to be looked at cannot be; says why, with the file."""
+    """An object that cannot be inspected. The text gives the file and the reason."""

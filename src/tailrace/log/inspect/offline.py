@@ -1,15 +1,15 @@
-"""Open a partition's log to look at it, with the code that serves it, and leave the disk alone.
+"""Open a partition's log for inspection, with the code that serves it, without changing the disk.
 
-Everything goes through `OverlayFiles`, so that recovery can do its work in memory. Two depths:
+Everything goes through `OverlayFiles`, so that recovery works in memory. There are two depths:
 
-- `open_bounds`: segments, their indexes and the log's bounds. Nothing is scanned but the last segment past its last
-  index entry. An index that is missing or impossible counts as empty, which makes lookups slower and not wrong; a tail
-  that makes no sense is left out. Producers are not known: no last stable offset.
-- `open_exact`: also producers, so that the last stable offset and aborted transactions are what a broker would say.
-  After an unclean stop this reads the last segment; a torn tail is cut (in memory) by recovery itself.
+- `open_bounds`: segments, their indexes and the log's bounds. Only the last segment is scanned, after its last index
+  entry. A missing or invalid index is treated as empty, which makes lookups slower but not wrong. An invalid tail is
+  left out. Producers are not loaded, so there is no last stable offset.
+- `open_exact`: also producers, so that the last stable offset and aborted transactions are those that a broker would
+  report. After an unclean stop this reads the last segment. Recovery cuts a torn tail in memory.
 
-Files of a running broker grow, are renamed and vanish: what looks wrong in a directory that may be in use is looked at
-again, from the start, before it is told.
+Files of a running broker grow, are renamed and disappear. If something looks wrong in a directory that may be in use,
+it is opened again from the start before it is reported.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _ENTRY_SIZES = {file_names.OFFSET_INDEX: 8, file_names.TIME_INDEX: 12}
 
 
 class Unopenable(CannotLook):
-    """A partition that cannot even be looked at; says why, with the file."""
+    """A partition that cannot be opened. The text gives the file and the reason."""
 
 
 @dataclass(slots=True)
 class OfflineLog:
-    """A log opened for looking, and what was noticed while opening it."""
+    """A log opened for inspection, and the findings from opening it."""
 
     log: PartitionLog
     folder: PartitionFolder
@@ -57,7 +57,7 @@ def open_bounds(files: Files, folder: PartitionFolder, now_ms: int) -> OfflineLo
 
 
 def open_exact(files: Files, folder: PartitionFolder, now_ms: int) -> OfflineLog:
-    # A second look at a torn tail reads the last segment a second time; that is enough.
+    # A second look at a torn tail reads the last segment again, and that is enough.
     return _open_patiently(files, folder, lambda overlay, found: _open_exact(overlay, folder, found, now_ms), looks=2)
 
 
@@ -68,7 +68,8 @@ def _open_patiently(
     *,
     looks: int,
 ) -> OfflineLog:
-    """Open the log; again without a small file that turned out corrupt, again when one vanished or all is not well."""
+    """Open the log. Open it again without a small file that is corrupt, and open it again if a file has disappeared or
+    there are problems."""
     out_of_the_way: list[Finding] = []
     vanished = 0
     looks_left = 0 if folder.is_clean else looks - 1
@@ -76,7 +77,7 @@ def _open_patiently(
         overlay = OverlayFiles(files, without=[finding.path for finding in out_of_the_way])
         findings = list(out_of_the_way)
         try:
-            overlay.entries(folder.path)  # a folder that is not there is an error, and not made
+            overlay.entries(folder.path)  # a missing folder is an error, and is not created
             log = open_it(overlay, findings)
         except CorruptCheckpoint as error:
             out_of_the_way.append(Finding(error.path, str(error).removeprefix(f"{error.path}: ")))
@@ -85,7 +86,7 @@ def _open_patiently(
         except FileNotFoundError as error:
             vanished += 1
             if vanished == _ATTEMPTS:
-                raise Unopenable(f"{error.filename or folder.path} was there a moment ago and is gone") from None
+                raise Unopenable(f"{error.filename or folder.path} was removed while the log was opened") from None
         except OSError as error:
             raise Unopenable(f"{error.filename or folder.path} cannot be read: {error.strerror}") from None
         except (CorruptBatch, CorruptIndex, KafkaError) as error:
@@ -103,7 +104,7 @@ def _open_patiently(
 def _open_bounds(overlay: OverlayFiles, folder: PartitionFolder, findings: list[Finding], now_ms: int) -> PartitionLog:
     names = [entry.name for entry in overlay.entries(folder.path) if not entry.is_directory]
     for name in names:
-        # Without its snapshots a cleanly stopped log has no producers, and nothing is read to learn about them.
+        # Without snapshots a cleanly stopped log has no producers, and nothing is read to find them.
         if name.endswith(file_names.PRODUCER_SNAPSHOT):
             overlay.remove(join(folder.path, name))
     findings += _replace_bad_indexes(overlay, folder.path, names)
@@ -118,7 +119,9 @@ def _open_bounds(overlay: OverlayFiles, folder: PartitionFolder, findings: list[
             lost = tail.size() - error.position
             if lost <= 0:
                 raise
-            findings.append(Finding(error.path, f"the last {lost} bytes are no batch: {error.reason}", error.position))
+            findings.append(
+                Finding(error.path, f"the last {lost} bytes are not a batch: {error.reason}", error.position)
+            )
             tail.truncate(error.position)
     start = _log_start(folder, log, findings)
     log.advance_high_watermark(max(start, folder.high_watermark or 0))
@@ -130,7 +133,7 @@ def _log_start(folder: PartitionFolder, log: PartitionLog, findings: list[Findin
     start = folder.log_start_offset or 0
     if start <= log.log_end_offset:
         return start
-    # A broker would set the segments aside and go on, empty, at that offset; who only looks wants to see them.
+    # A broker would set the segments aside and continue with an empty log at that offset. An inspection shows them.
     findings.append(
         Finding(
             folder.path, f"the log ends at {log.log_end_offset}, before the log start offset {start} of the checkpoint"
@@ -171,7 +174,7 @@ def _open_exact(overlay: OverlayFiles, folder: PartitionFolder, findings: list[F
 
 
 def _located(path: str, problem: str) -> Finding:
-    """A problem that recovery told in words, which mostly start with the file."""
+    """Convert a problem that recovery reported as text, which usually starts with the file."""
     place, _, message = problem.partition(": ")
     if place.startswith(path) and message:
         return Finding(place, message)
@@ -179,9 +182,10 @@ def _located(path: str, problem: str) -> Finding:
 
 
 def _remove_disordered_indexes(overlay: OverlayFiles, path: str) -> list[Finding]:
-    """Take away, in memory, indexes whose entries cannot be searched, so that they are rebuilt.
+    """Remove, in memory, indexes whose entries cannot be searched, so that they are rebuilt.
 
-    Only of the last two segments, in which producers are replayed: reading all indexes of a large log takes long.
+    This covers only the last two segments, in which producers are replayed, because reading all indexes of a large log
+    takes long.
     """
     findings = []
     parsed = [found for entry in overlay.entries(path) if (found := file_names.parse_segment_file(entry.name))]
@@ -200,7 +204,7 @@ def _remove_disordered_indexes(overlay: OverlayFiles, path: str) -> list[Finding
 
 
 def _replace_bad_indexes(overlay: OverlayFiles, path: str, names: list[str]) -> list[Finding]:
-    """Empty indexes, in memory, for those that are missing or impossible: nothing is rebuilt then."""
+    """Replace missing or invalid indexes with empty ones, in memory, so that nothing is rebuilt."""
     findings = []
     parsed = [found for name in names if (found := file_names.parse_segment_file(name)) and not found[2]]
     bases = sorted(base for base, kind, _ in parsed if kind == file_names.LOG)
@@ -223,14 +227,14 @@ def _replace_bad_indexes(overlay: OverlayFiles, path: str, names: list[str]) -> 
 
 def _index_problem(overlay: OverlayFiles, path: str, kind: str, *, is_last: bool) -> str | None:
     if not overlay.exists(path):
-        # A new segment has its log file before its indexes.
+        # The log file of a new segment is created before its indexes.
         return "is missing" if overlay.size(path.removesuffix(kind) + file_names.LOG) else None
     width = _ENTRY_SIZES[kind]
     size = overlay.size(path)
     if size % width:
-        return f"has {size} bytes, no multiple of the entry size {width}"
+        return f"has {size} bytes, which is not a multiple of the entry size {width}"
     if is_last and kind == file_names.OFFSET_INDEX:
-        # The end of the log is found from the last entry on, so that one has to be right.
+        # The end of the log is found from the last entry on, so the last entry must be right.
         directory, _, name = path.rpartition("/")
         last = _pin(overlay, OffsetIndex(overlay, path, int(name[:20]), INT_MAX))
         segment = Segment.open(overlay, directory, int(name[:20]), TopicConfig(), read_only=True)
@@ -240,18 +244,18 @@ def _index_problem(overlay: OverlayFiles, path: str, kind: str, *, is_last: bool
 
 
 def _pin(overlay: OverlayFiles, index: OffsetIndex) -> OffsetPosition:
-    """Keep an index as it is now; its last entry.
+    """Freeze an index at its current size and return its last entry.
 
-    A running broker adds to it. The size of the log is looked at afterwards, so that no entry points past it.
+    A running broker appends to the index. The size of the log is read afterwards, so that no entry points beyond it.
     """
     overlay.write(index.file.path, bytes(index.file.data), sync=False)
     return index.last()
 
 
 def is_entry_right(segment: Segment, entry: OffsetPosition) -> bool:
-    """Whether a batch starts where an index entry says, with the last offset that it says."""
+    """Return True if a batch starts at the position of an index entry and has its last offset."""
     if entry.position == 0:
-        return True  # what stands for "no entry"
+        return True  # stands for "no entry"
     if not 0 < entry.position < segment.size:
         return False
     try:

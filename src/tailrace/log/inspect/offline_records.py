@@ -1,11 +1,10 @@
-"""The records of a log that was opened for looking, as a consumer would get them, in bounded memory.
+"""The records of a log that was opened for inspection, as a consumer would get them, in bounded memory.
 
-Control records are left out. With read_committed so are the records of aborted transactions, known from the transaction
-indexes: a producer's transactions do not overlap, so a record was aborted if it lies inside one of them, wherever the
-reading starts. It ends at the last stable offset.
+Control records are left out. With read_committed the reading ends at the last stable offset, and the records of aborted
+transactions are left out too. The transaction indexes list them. A producer's transactions do not overlap, so a record
+was aborted if it lies inside one of them, wherever the reading starts.
 
-Damage is reported and passed over: reading goes on where there is a right batch again (resync.py), or with the next
-segment.
+Damage is reported and skipped: reading continues at the next valid batch (resync.py), or with the next segment.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from tailrace.records.record import Record, iter_records
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which records: [from, to) by offset and by time."""
+    """The range of records: [from, to) by offset and by time."""
 
     from_offset: Offset = 0
     to_offset: Offset = LONG_MAX
@@ -46,7 +45,7 @@ class FoundRecord(NamedTuple):
 
 
 class RecordReader:
-    """Reads the selected records of one log; `report` is told of damage as it is met."""
+    """Reads the selected records of one log. `report` is called for each damage."""
 
     def __init__(self, offline: OfflineLog, selection: Selection, report: Callable[[Finding], None]) -> None:
         self._log = offline.log
@@ -73,17 +72,17 @@ class RecordReader:
             segment.release()
 
     def _first_at(self, timestamp: int, start: Offset) -> Offset:
-        """The first offset with that time or later; the end of the log if there is none."""
+        """Return the first offset with that time or later, or the end of the log."""
         log = self._log
         for segment in log.segments.between(start, log.log_end_offset):
-            # The last segment's time index may be behind its batches as long as it is written to.
+            # The time index of the last segment may be behind its batches while it is written to.
             if segment is log.segments.active or segment.retention_timestamp_ms() >= timestamp:
                 try:
                     segment.offset_index.check()
                     segment.time_index.check()
                     found = find_in_segment(segment, timestamp, start)
                 except CorruptBatch:
-                    return max(start, segment.base_offset)  # the reader meets the damage again and reports it
+                    return max(start, segment.base_offset)  # the reader finds the damage again and reports it
                 except CorruptIndex as error:
                     self._report(Finding(error.path, f"{str(error).removeprefix(f'{error.path}: ')}; it is not used"))
                     return max(start, segment.base_offset)
@@ -100,7 +99,7 @@ class RecordReader:
         return aborted
 
     def _may_hold_some(self, header: BatchHeader, aborted: dict[ProducerId, list[tuple[Offset, Offset]]]) -> bool:
-        """Whether the batch's header leaves any record to show."""
+        """Return True if the batch may have records to show, by its header."""
         if header.magic == 2:
             if header.attributes & CONTROL_BIT:
                 return False
@@ -112,7 +111,7 @@ class RecordReader:
         return wanted is None or header.max_timestamp >= wanted
 
     def _batches(self, segment: Segment, start: Offset) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """The segment's batches from the index entry below `start` on, over damage if need be."""
+        """Yield the segment's batches from the index entry below `start` on. Damage is skipped."""
         entry = segment.offset_index.lookup(start)
         position: int | None = entry.position
         if not is_entry_right(segment, entry):
@@ -133,10 +132,10 @@ class RecordReader:
                 position = next_position(segment.log, damaged, segment.size, next_offset, segment.offset_index)
                 self._report_damage(segment, error, damaged, position)
 
-    def _report_damage(self, segment: Segment, error: CorruptBatch, position: int, goes_on: int | None) -> None:
-        skipped = (segment.size if goes_on is None else goes_on) - position
-        where = "the next segment" if goes_on is None else f"position {goes_on}"
-        message = f"{error.reason}; {skipped} bytes are passed over, up to {where}"
+    def _report_damage(self, segment: Segment, error: CorruptBatch, position: int, resume_at: int | None) -> None:
+        skipped = (segment.size if resume_at is None else resume_at) - position
+        where = "the next segment" if resume_at is None else f"position {resume_at}"
+        message = f"{error.reason}; {skipped} bytes are skipped, up to {where}"
         self._report(Finding(error.path or segment.log.path, message, position))
 
     def _records(

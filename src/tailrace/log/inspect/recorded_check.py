@@ -1,15 +1,15 @@
-"""RecordedCheck: one segment's check, written down so that its partition's verification can go on with it later.
+"""RecordedCheck: the check of one segment, recorded for a later verification of its partition.
 
-Checking segments is most of the work of `verify.py`, and needs nothing of the segments before but for two listeners:
-leader epochs and producers are followed from batch to batch through the whole log. So a segment can be checked
-anywhere, in any order, and what it had to say is told again in the order of the log:
+Checking segments is most of the work of `verify.py`. It is independent of earlier segments, except for two listeners:
+leader epochs and producers are followed from batch to batch through the whole log. A segment can therefore be checked
+anywhere, in any order. The results are then replayed in the order of the log:
 
-    findings    as they were met
-    batches     those that listeners have to see: of a producer, or at odds with the leader epochs. Of a data batch the
-                header will do
-    a gap       the first one: from there on not everything is known
+    findings    in the order in which they were found
+    batches     those that listeners have to see: with a producer, or with an unexpected leader epoch. The header is
+                enough for a data batch
+    a gap       the first one: after it the state is incomplete
 
-A record holds for the files it was made from and for the offset that was expected where the segment starts.
+A record is valid for the files from which it was made, and for the expected offset at the start of the segment.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.model.ids import Offset
 from tailrace.records.batch import HEADER_SIZE, PREFIX, RecordBatch
 
-Event = Finding | tuple[int, bytes] | None  # a finding; a batch with its position; a gap
+Event = Finding | tuple[int, bytes] | None  # a finding, a batch with its position, or a gap
 
 
 @dataclass(slots=True)
@@ -40,8 +40,8 @@ class RecordedCheck:
     result: SegmentResult
     events: list[Event] = field(default_factory=list)
 
-    def tell(self, path: str, report: Report, listeners: Sequence[BatchListener]) -> SegmentResult:
-        """Let it happen once more."""
+    def replay(self, path: str, report: Report, listeners: Sequence[BatchListener]) -> SegmentResult:
+        """Replay the check to a report function and listeners."""
         for event in self.events:
             if event is None:
                 for listener in listeners:
@@ -65,7 +65,7 @@ class RecordedCheck:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> RecordedCheck:
-        """What to_json gave; KeyError, TypeError or ValueError if it is something else."""
+        """Decode the output of to_json. Raise KeyError, TypeError or ValueError for other data."""
         result = SegmentResult(**value["result"])
         if result.aborted is not None:
             result.aborted = [AbortedTransaction(*entry) for entry in result.aborted]
@@ -91,7 +91,7 @@ def _event_from(value: Any) -> Event:
 
 
 class _Recorder:
-    """Listens to a check and writes down what other listeners would have to hear."""
+    """Listens to a check and records the events that other listeners need."""
 
     def __init__(self, files: Files, directory: str) -> None:
         self.events: list[Event] = []
@@ -126,7 +126,7 @@ def record_check(
     deep: bool,
     advance: Advance = no_progress,
 ) -> RecordedCheck:
-    """Check a segment that follows its forerunner as it should; an OSError if its log file cannot be read at all."""
+    """Check a segment that starts where the previous one ends. Raise OSError if its log file cannot be read."""
     recorder = _Recorder(files, directory)
     result = check_segment(
         SegmentToCheck(
@@ -146,7 +146,7 @@ def record_check(
 
 
 class RecordedChecks:
-    """Takes the place of `check_segment` where records are at hand; a segment without one is checked on the spot."""
+    """Replaces `check_segment` by recorded checks. A segment without a recorded check is checked at once."""
 
     def __init__(self, records: Mapping[Offset, RecordedCheck]) -> None:
         self._records = records
@@ -154,5 +154,5 @@ class RecordedChecks:
     def __call__(self, given: SegmentToCheck) -> SegmentResult:
         record = self._records.get(given.base_offset)
         if record is not None and (record.expected_offset, record.is_last) == (given.expected_offset, given.is_last):
-            return record.tell(given.path(file_names.LOG), given.report, given.listeners)
+            return record.replay(given.path(file_names.LOG), given.report, given.listeners)
         return check_segment(given)

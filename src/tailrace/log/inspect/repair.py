@@ -1,15 +1,15 @@
-"""Repair: mend what verify found, as far as the log itself knows better.
+"""Repair: fixes the problems that verify found, as far as the log has the correct data.
 
     indexes wrong or missing        removed, and rebuilt from the log when it is opened
     offsets that overflow           the segment is split when it is opened
     a producer snapshot is wrong    removed; the log is replayed and a new one written
-    leader epochs wrong             told again from the batches; the old file is kept as `.broken`
-    a torn tail                     cut off; what was there is kept as `.broken`, unless it is all zeros
+    leader epochs wrong             rebuilt from the batches; the old file is kept as `.broken`
+    a torn tail                     cut off; the bytes are kept as `.broken`, unless they are all zeros
     a damaged batch                 left alone, or (`cut_damaged`) the log ends before it: the rest is kept as `.broken`
-    checkpoints past the end        set to the end, as a broker would
+    checkpoints beyond the end      set to the end, as a broker would
 
-The work is done by opening the log as a broker does after a crash. Run on an OverlayFiles it is a rehearsal, and
-`OverlayFiles.changes` says what it would do; run on the disk it does exactly that.
+The repair opens the log as a broker does after a crash. On an OverlayFiles it is a dry run, and `OverlayFiles.changes`
+lists its changes. On the disk it makes the same changes.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ _CHUNK = 1024 * 1024
 
 @dataclass(slots=True)
 class RepairPlan:
-    """What can be done about a partition's problems."""
+    """The repair of a partition's problems."""
 
     path: str
-    rebuild: list[Offset] = field(default_factory=list)  # segments whose indexes are made anew
+    rebuild: list[Offset] = field(default_factory=list)  # segments whose indexes are rebuilt
     snapshots: list[str] = field(default_factory=list)  # to be removed
-    tell_epochs: bool = False
-    cut: tuple[Offset, int] | None = None  # segment and position where the log is to end
+    rebuild_epochs: bool = False
+    cut: tuple[Offset, int] | None = None  # segment and position at which the log will end
     lower_checkpoints: bool = False
-    left: list[Finding] = field(default_factory=list)  # what is not mended
+    left: list[Finding] = field(default_factory=list)  # problems that are not repaired
 
     @property
     def is_empty(self) -> bool:
-        return not (self.rebuild or self.snapshots or self.tell_epochs or self.cut or self.lower_checkpoints)
+        return not (self.rebuild or self.snapshots or self.rebuild_epochs or self.cut or self.lower_checkpoints)
 
 
 def plan_repair(result: PartitionResult, *, cut_damaged: bool = False) -> RepairPlan:
-    """What to do about what verify found in a partition."""
+    """Return the repair for the problems that verify found in a partition."""
     plan = RepairPlan(result.folder.path)
     damaged = [segment for segment in result.segments if segment.is_damaged]
     if damaged and cut_damaged:
@@ -73,7 +73,7 @@ def plan_repair(result: PartitionResult, *, cut_damaged: bool = False) -> Repair
     plan.snapshots = [
         finding.path for finding in result.problems if finding.path.endswith(file_names.PRODUCER_SNAPSHOT)
     ]
-    plan.tell_epochs = result.are_epochs_wrong
+    plan.rebuild_epochs = result.are_epochs_wrong
     plan.lower_checkpoints = result.is_behind_checkpoints
     plan.left = [finding for finding in result.problems if not _is_mended(finding, plan, result.segments)]
     return plan
@@ -98,7 +98,7 @@ def _is_mended(finding: Finding, plan: RepairPlan, segments: list[SegmentResult]
 
 
 def repair_partition(files: Files, plan: RepairPlan, *, log_start_offset: Offset = 0, now_ms: int) -> RecoveryReport:
-    """Do what is planned, on the disk or in memory; what opening the log found."""
+    """Carry out the plan, on the disk or in memory. Return what opening the log found."""
     for base in plan.rebuild:
         for kind in (file_names.OFFSET_INDEX, file_names.TIME_INDEX, file_names.TRANSACTION_INDEX):
             files.remove(join(plan.path, file_names.segment_file(base, kind)))
@@ -106,8 +106,8 @@ def repair_partition(files: Files, plan: RepairPlan, *, log_start_offset: Offset
         files.remove(path)
     if plan.cut is not None:
         _keep_tail(files, join(plan.path, file_names.segment_file(plan.cut[0], file_names.LOG)), plan.cut[1])
-    if plan.tell_epochs:
-        _tell_epochs(files, plan.path)
+    if plan.rebuild_epochs:
+        _rebuild_epochs(files, plan.path)
     report = RecoveryReport()
     log = open_log(
         files,
@@ -130,19 +130,19 @@ def repair_partition(files: Files, plan: RepairPlan, *, log_start_offset: Offset
 
 
 def _lower_checkpoints(files: Files, directory: str, partition: TopicPartition, end: Offset) -> None:
-    """Let no checkpoint say that more was flushed, replicated or cleaned than the log has."""
+    """Lower the checkpoints to the end of the log."""
     for name in _MAY_BE_LOWERED:
         path = join(directory, name)
         try:
             offsets = read_offsets(files, path)
         except CorruptCheckpoint:
-            continue  # a broker starts without it
+            continue  # a broker starts without the file
         if offsets.get(partition, 0) > end:
             write_offsets(files, path, {**offsets, partition: end})
 
 
 def _keep_tail(files: Files, path: str, position: int) -> None:
-    """Copy what is about to be cut; a tail of zeros was never written to and is not kept."""
+    """Copy the bytes that are about to be cut. A tail of zeros was never written to and is not kept."""
     source = files.open(path, read_only=True)
     try:
         size = source.size()
@@ -164,7 +164,7 @@ def _is_all_zeros(file: File, start: int, end: int) -> bool:
     return not any(any(file.read(at, min(_CHUNK, end - at))) for at in range(start, end, _CHUNK))
 
 
-def _tell_epochs(files: Files, directory: str) -> None:
+def _rebuild_epochs(files: Files, directory: str) -> None:
     path = join(directory, file_names.LEADER_EPOCH_CHECKPOINT)
     if files.exists(path):
         files.replace(path, path + BROKEN)
@@ -182,7 +182,7 @@ def _tell_epochs(files: Files, directory: str) -> None:
                 if header.leader_epoch >= 0 and (latest is None or header.leader_epoch > latest.epoch):
                     epochs.assign(header.leader_epoch, header.base_offset)
         except CorruptBatch:
-            pass  # behind the damage the next segment's batches tell their epoch themselves
+            pass  # the batches of the next segment have their epoch
         finally:
             segment.release()
     epochs.write()

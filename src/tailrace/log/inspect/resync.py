@@ -1,8 +1,8 @@
-"""Finding the next batch behind damage, for those who want to see or check the rest of a segment.
+"""Finds the next batch after damage, so that the rest of a segment can be shown or checked.
 
-Neither a batch's length nor its offset is covered by a checksum, so one flipped bit can hide everything behind it from
-a walk. A v2 batch shows itself, though: the magic byte, an offset that may come next, a length that fits, and a
-checksum that holds. Where there is none (v0 and v1 messages have too little to show) an index entry will do.
+The checksum covers neither a batch's length nor its offset, so one flipped bit can hide all following batches from a
+walk. A v2 batch can be recognized, though: by the magic byte, a plausible next offset, a length that fits, and a
+matching checksum. Messages of formats 0 and 1 have too few marks. For them an index entry is used.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from tailrace.model.topic_config import INT_MAX
 from tailrace.records.batch import HEADER_SIZE, MAGIC_POSITION, CorruptBatch, RecordBatch
 
 _WINDOW = 1024 * 1024
-_FARTHEST = 64 * 1024 * 1024  # looking further than the largest batch that anybody allows is of no use
+_FARTHEST = 64 * 1024 * 1024  # a search beyond the largest allowed batch is useless
 _MAGIC = b"\x02"
 
 
 def next_position(file: File, damaged: int, end: int, next_offset: Offset, index: OffsetIndex | None) -> int | None:
-    """Where reading can go on behind the damage that starts at `damaged`; None if nowhere before `end`."""
+    """Return the position after the damage at `damaged` where reading can continue, or None if there is none before
+    `end`."""
     found = _next_batch(file, damaged + 1, end, next_offset)
     if index is not None and index.count:
         entry = index.upper_bound(damaged + 1)
@@ -30,7 +31,7 @@ def next_position(file: File, damaged: int, end: int, next_offset: Offset, index
 
 
 def _next_batch(file: File, start: int, end: int, next_offset: Offset) -> int | None:
-    """The first byte from `start` on where a whole v2 batch with a right checksum begins."""
+    """Return the first position from `start` on where a whole v2 batch with a matching checksum begins."""
     stop = min(end, start + _FARTHEST)
     while start < stop:
         window = file.read(start, min(_WINDOW + HEADER_SIZE, end - start))

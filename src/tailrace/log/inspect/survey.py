@@ -1,8 +1,4 @@
-"""Survey: what can be told about a partition without reading its segments.
-
-Names and sizes come from the folder, bounds from the first and last batch headers, the largest timestamps from the time
-indexes, leader epochs from their checkpoint. Only the last segment is walked, from its last index entry on.
-"""
+"""Survey: the facts about a partition that need no reading of its segments."""
 
 from __future__ import annotations
 
@@ -25,13 +21,13 @@ from tailrace.records.batch import DELETE_HORIZON_BIT, CorruptBatch
 @dataclass(frozen=True, slots=True)
 class SegmentFacts:
     base_offset: Offset
-    end_offset: Offset  # where the next segment starts; for the last one, where the log ends
+    end_offset: Offset  # the start of the next segment; for the last segment, the log end
     size: int
     offset_index_entries: int
     time_index_entries: int
     aborted_transactions: int
     has_snapshot: bool
-    first_timestamp: int  # of the first batch; -1 where there is none
+    first_timestamp: int  # of the first batch; -1 if there is none
     largest_timestamp: int
     modified_ms: int
 
@@ -42,7 +38,7 @@ class PartitionFacts:
     topic_id: TopicId | None = None
     log_start_offset: Offset = 0
     log_end_offset: Offset = 0
-    high_watermark: Offset | None = None  # as the checkpoint says
+    high_watermark: Offset | None = None  # from the checkpoint
     epochs: list[EpochStart] = field(default_factory=list)
     segments: list[SegmentFacts] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -62,7 +58,7 @@ class PartitionFacts:
 
 
 def survey(files: Files, folder: PartitionFolder, now_ms: int) -> PartitionFacts:
-    """The facts of one partition; what cannot be read is among its findings."""
+    """Return the facts of one partition. Files that cannot be read are among its findings."""
     try:
         offline = open_bounds(files, folder, now_ms)
     except Unopenable as error:
@@ -127,13 +123,14 @@ def _segment_facts(offline: OfflineLog, segment: Segment, names: set[str]) -> Se
 
 
 def _first_timestamp(first: BatchHeader) -> int:
-    """The first record's time; once the cleaner has put a delete horizon in its place, the batch's largest."""
+    """Return the first record's time. If the cleaner has replaced it with a delete horizon, return the batch's largest
+    time."""
     is_record_time = first.magic == 2 and not first.attributes & DELETE_HORIZON_BIT
     return first.base_timestamp if is_record_time else first.max_timestamp
 
 
 def leftovers(path: str, names: set[str]) -> list[Finding]:
-    """Files that a finished change would not have left, and files that are nobody's; one note for all of a kind."""
+    """Return notes about unknown files and about files of unfinished changes, one note for all files of a kind."""
     notes: dict[str, list[str]] = {}
     for name in sorted(names):
         note = _leftover_note(name, names)
@@ -152,20 +149,21 @@ def _leftover_note(name: str, names: set[str]) -> str | None:
     if parsed and parsed[2] == file_names.DELETED:
         return "waiting to be removed"
     if parsed and parsed[2]:
-        return "left by an interrupted change; the next start carries on or throws it away"
+        return "left by an interrupted change; the next start completes or removes it"
     if parsed and parsed[1] not in (file_names.LOG, file_names.PRODUCER_SNAPSHOT):
         is_lone = file_names.segment_file(parsed[0], file_names.LOG) not in names
         return "an index without its log file" if is_lone else None
     if name.endswith(".broken"):
-        return "what a recovery or repair cut off"
+        return "bytes that a recovery or repair cut off"
     if name in (PROPOSAL, TAKEN) or name.endswith(PROPOSED):
         return "a compaction that waits for the broker to swap it in"
-    return None if parsed or is_known(name) else "no file that a log has"
+    return None if parsed or is_known(name) else "not a file of a log"
 
 
 _KNOWN = {file_names.LEADER_EPOCH_CHECKPOINT, file_names.PARTITION_METADATA, "quorum-state"}
 
 
 def is_known(name: str) -> bool:
-    """Whether a file belongs into a partition's folder: the quorum keeps its state and snapshots there too."""
+    """Return True if a file belongs in a partition's folder. The metadata quorum keeps its state and snapshots there
+    too."""
     return name in _KNOWN or name.endswith((".checkpoint", ".checkpoint.part", ".checkpoint.deleted", ".tmp"))

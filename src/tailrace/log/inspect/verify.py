@@ -1,11 +1,11 @@
-"""Verify: read everything in a data directory and say what is wrong, where.
+"""Verify: reads everything in a data directory and reports problems with their positions.
 
-Of a partition: its segments with their indexes (verify_segment.py), that segments follow each other, transaction
-indexes and producer snapshots (verify_producers.py), leader epochs, the checkpoints' offsets, file names. Of the
-directory: its checkpoints, its identity, that the partitions of a topic agree on its id.
+For a partition it checks segments with their indexes (verify_segment.py), the continuity of segments, transaction
+indexes and producer snapshots (verify_producers.py), leader epochs, the checkpoints' offsets, and file names. For the
+directory it checks its checkpoints, its identity, and that the partitions of a topic have the same topic id.
 
-Everything is read through the same classes that serve the log, nothing is changed, and a problem in one place never
-hides another. What a running broker does meanwhile is no problem: a file that is gone is a note.
+Everything is read with the classes that serve the log. Nothing is changed, and a problem in one place does not hide
+another. Changes by a running broker are not problems: a file that has disappeared is a note.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.model.ids import Offset, TopicId
 
 Report = Callable[[Finding], None]
-# Checks one segment, and tells what it finds and which batches it meets.
+# Checks one segment. Reports its findings and passes its batches to listeners.
 CheckSegment = Callable[[SegmentToCheck], SegmentResult]
 
 
@@ -43,7 +43,8 @@ class PartitionResult:
     topic_id: TopicId | None = None
     findings: list[Finding] = field(default_factory=list)
     are_epochs_wrong: bool = False
-    is_behind_checkpoints: bool = False  # it ends before what they say was flushed, replicated or cleaned
+    # the log ends before the offset up to which it was flushed, replicated or cleaned
+    is_behind_checkpoints: bool = False
 
     @property
     def problems(self) -> list[Finding]:
@@ -67,7 +68,7 @@ class PartitionResult:
 
 
 def log_bytes(files: Files, folder: PartitionFolder) -> int:
-    """How much there is to read."""
+    """Return how many bytes there are to read."""
     total = 0
     try:
         for entry in files.entries(folder.path):
@@ -75,7 +76,7 @@ def log_bytes(files: Files, folder: PartitionFolder) -> int:
             if parsed and parsed[1] == file_names.LOG and not parsed[2]:
                 total += files.size(join(folder.path, entry.name))
     except OSError:
-        pass  # reading it will say why
+        pass  # the later read reports the reason
     return total
 
 
@@ -87,7 +88,7 @@ def verify_partition(
     advance: Advance = no_progress,
     check: CheckSegment = check_segment,
 ) -> PartitionResult:
-    """Check one partition; its findings are in the order in which they were met."""
+    """Check one partition. Its findings are in the order in which they were found."""
     result = PartitionResult(folder)
     try:
         _Verification(OverlayFiles(files), result, deep=deep, advance=advance, check=check).run()
@@ -144,7 +145,7 @@ class _Verification:
     def _check_segment(
         self, base: Offset, expected: Offset, is_last: bool, epochs: EpochCheck, producers: ProducerCheck
     ) -> Offset:
-        """Check one segment; where it ends."""
+        """Check one segment and return its end offset."""
         path = join(self._folder.path, file_names.segment_file(base, file_names.LOG))
         if base < expected:
             self._report(Finding(path, f"starts at offset {base}, but the segment before ends at {expected}"))
@@ -212,7 +213,7 @@ class _Verification:
 
 
 class EpochCheck:
-    """Every batch was written under the epoch that `leader-epoch-checkpoint` has for its offset."""
+    """Checks that every batch has the leader epoch that `leader-epoch-checkpoint` has for its offset."""
 
     def __init__(self, files: Files, directory: str, report: Report) -> None:
         self._report = report
@@ -253,13 +254,11 @@ class EpochCheck:
     def finish(self, end: Offset) -> None:
         for epoch, start_offset in self._entries or ():
             if start_offset > end:
-                self._report(
-                    Finding(self._path, f"starts epoch {epoch} at {start_offset}, past the log's end at {end}")
-                )
+                self._report(Finding(self._path, f"starts epoch {epoch} at {start_offset}, after the log end {end}"))
 
 
 def verify_directory(directory: DataDirectory, results: Iterable[PartitionResult]) -> list[Finding]:
-    """What is wrong with the directory as a whole."""
+    """Return the problems of the directory as a whole."""
     findings = list(directory.findings)
     ids: dict[str, tuple[TopicId, str]] = {}
     for result in results:

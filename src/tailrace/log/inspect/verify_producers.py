@@ -1,9 +1,9 @@
-"""Do the transaction indexes and producer snapshots agree with the log? Both are told again by replaying it.
+"""Checks that the transaction indexes and producer snapshots agree with the log, by replaying it.
 
-The replay is that of recovery. It is exact while it knows everything: from offset 0, or from a snapshot that can be
-read, over batches of which none is missing. Otherwise (the log's start was deleted, compaction removed batches, some
-are damaged) only what must hold in any case is checked: an aborted transaction whose records are here is in the index,
-an index entry ends at an abort marker, a snapshot has every open transaction.
+The replay is that of recovery. It is exact if it starts at offset 0 or at a readable snapshot, and if no batch is
+missing. Otherwise (the log's start was deleted, compaction removed batches, some are damaged) only three rules are
+checked. An aborted transaction whose records are in the log is in the index. An index entry ends at an abort marker. A
+snapshot has every open transaction.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Report = Callable[[Finding], None]
 
 
 class ProducerCheck:
-    """Replays one log. Call `start_segment`, `batch` for each batch, `end_segment`, and at last `finish`."""
+    """Replays one log. Call `start_segment`, `batch` for each batch, `end_segment`, and finally `finish`."""
 
     def __init__(self, files: Files, directory: str, partition: TopicPartition, report: Report) -> None:
         self._files = files
@@ -40,7 +40,7 @@ class ProducerCheck:
         self._first_offset: Offset | None = None
         self._is_exact = False
         self._expected: list[AbortedTransaction] = []
-        self._markers: dict[Offset, tuple[ProducerId, bool]] = {}  # offset → producer, whether it aborts
+        self._markers: dict[Offset, tuple[ProducerId, bool]] = {}  # offset → producer, and True for an abort
         self.snapshots_checked = 0
 
     def start_segment(self, base_offset: Offset) -> None:
@@ -55,7 +55,7 @@ class ProducerCheck:
         self._expected, self._markers = [], {}
 
     def gap(self) -> None:
-        """Batches are missing here, or damaged: from now on not everything is known."""
+        """Note that batches are missing or damaged here, so that the state is incomplete from now on."""
         self._is_exact = False
 
     def batch(self, header: BatchHeader, view: memoryview, path: str) -> None:
@@ -84,7 +84,7 @@ class ProducerCheck:
         self._states.complete(ended)
 
     def end_segment(self, end_offset: Offset, index_path: str, indexed: Iterable[AbortedTransaction]) -> None:
-        """Compare a segment's transaction index with what was replayed."""
+        """Compare a segment's transaction index with the replay."""
         found = list(indexed)
         self._states.high_watermark_moved(end_offset)
         by_end = {entry.last_offset: entry for entry in found}
@@ -99,24 +99,24 @@ class ProducerCheck:
                     )
                 )
             elif not self._is_same(expected, entry):
-                self._report(Finding(index_path, f"has {_told(entry)}, the log has {_told(expected)}"))
+                self._report(Finding(index_path, f"has {_described(entry)}, but the log has {_described(expected)}"))
         for entry in by_end.values():
             self._check_unexpected(index_path, entry)
 
     def _is_same(self, expected: AbortedTransaction, entry: AbortedTransaction) -> bool:
         if self._is_exact:
             return entry == expected
-        # Its first records, or older open transactions, may have been in what is no longer here.
+        # Its first records, or older open transactions, may have been in the deleted part of the log.
         return entry.producer_id == expected.producer_id and entry.first_offset <= expected.first_offset
 
     def _check_unexpected(self, index_path: str, entry: AbortedTransaction) -> None:
         marker = self._markers.get(entry.last_offset)
         if marker == (entry.producer_id, True) and not self._is_exact:
-            return  # its records are gone, its marker is not
+            return  # its records are gone, but its marker is not
         if marker is None and not self._is_exact:
             return
         what = "no marker" if marker is None else "a marker of another kind or producer"
-        self._report(Finding(index_path, f"has {_told(entry)}, but there is {what} at offset {entry.last_offset}"))
+        self._report(Finding(index_path, f"has {_described(entry)}, but there is {what} at offset {entry.last_offset}"))
 
     def finish(self, end_offset: Offset) -> None:
         """Compare the snapshot of a clean stop, if there is one."""
@@ -139,7 +139,7 @@ class ProducerCheck:
         except CorruptSnapshot as error:
             self._report(Finding(path, str(error).removeprefix(f"{path}: ")))
         except FileNotFoundError:
-            pass  # a running broker has moved on
+            pass  # a running broker has removed it
         return None
 
     def _compare_snapshot(self, offset: Offset, entries: list[SnapshotEntry]) -> None:
@@ -149,7 +149,7 @@ class ProducerCheck:
         for producer_id, state in self._states.producers.items():
             entry = snapshot.get(producer_id)
             if entry is None:
-                # A producer that was idle for long enough is forgotten, but never with a transaction open.
+                # A producer that was idle for long enough expires, but never with an open transaction.
                 if state.transaction_first_offset is not None:
                     self._report(
                         Finding(
@@ -159,13 +159,13 @@ class ProducerCheck:
                         )
                     )
             elif self._is_exact and (difference := _difference(entry, state.to_snapshot())):
-                self._report(Finding(path, f"producer {producer_id}: {difference}, says the log"))
+                self._report(Finding(path, f"producer {producer_id}: {difference} according to the log"))
         if self._is_exact:
             for producer_id in snapshot.keys() - self._states.producers.keys():
-                self._report(Finding(path, f"has producer {producer_id}, who wrote nothing to this log"))
+                self._report(Finding(path, f"has producer {producer_id}, which has no records in this log"))
 
 
-def _told(entry: AbortedTransaction) -> str:
+def _described(entry: AbortedTransaction) -> str:
     return (
         f"producer {entry.producer_id}, offsets {entry.first_offset} to {entry.last_offset}, "
         f"last stable offset {entry.last_stable_offset}"
@@ -174,7 +174,7 @@ def _told(entry: AbortedTransaction) -> str:
 
 def _difference(snapshot: SnapshotEntry, log: SnapshotEntry) -> str:
     if snapshot.coordinator_epoch == -1:
-        # A producer that was forgotten when idle and came back starts without one.
+        # A producer that expired and returned starts without one.
         log = log._replace(coordinator_epoch=-1)
     names = [name for name in SnapshotEntry._fields if getattr(snapshot, name) != getattr(log, name)]
     return ", ".join(

@@ -1,11 +1,11 @@
-"""Check one segment, batch by batch, and its indexes on the way.
+"""Checks one segment, batch by batch, and its indexes at the same time.
 
-Of each batch: the checksum; offsets that grow and stay within the segment; no more records than offsets. With `deep`
-also the records: that they can be decoded, that there are as many as the header says, that their offsets grow within
-the batch and their largest timestamp is the header's.
+For each batch it checks the checksum, that offsets grow and stay within the segment, and that there are at most as many
+records as offsets. With `deep` it also checks the records: that they can be decoded, that the header has their number,
+that their offsets grow within the batch, and that their largest timestamp is the header's.
 
-Damage does not end the walk: it goes on where there is a right batch again (resync.py). Where there is none before the
-end of the last segment, the tail is torn, as a crash leaves it.
+Damage does not end the walk. It continues at the next valid batch (resync.py). If there is none before the end of the
+last segment, the tail is torn, as after a crash.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MAX_REGROWTH = 3
 
 
 class BatchListener(Protocol):
-    """Who else wants to see the batches that are right."""
+    """A receiver of the valid batches."""
 
     def batch(self, header: BatchHeader, view: memoryview, path: str) -> None: ...
     def gap(self) -> None: ...
@@ -51,9 +51,9 @@ class SegmentResult:
     records: int = 0
     index_entries: int = 0
     damaged_bytes: int = 0
-    torn_at: int | None = None  # where the last segment's torn tail starts
-    damaged_at: int | None = None  # where something in the middle is wrong for the first time
-    does_overflow: bool = False  # its offsets span more than an index can tell
+    torn_at: int | None = None  # the start of the last segment's torn tail
+    damaged_at: int | None = None  # the first damage before the tail
+    does_overflow: bool = False  # its offsets span more than an index can represent
     are_indexes_wrong: bool = False
     aborted: list[AbortedTransaction] | None = None
 
@@ -67,14 +67,14 @@ class SegmentResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentToCheck:
-    """Which segment, what is known of it before, and who hears what is found."""
+    """A segment, the known facts about it, and the receivers of the results."""
 
     files: Files
     directory: str
     base_offset: Offset
-    expected_offset: Offset  # where the segment before ends
+    expected_offset: Offset  # the end of the previous segment
     is_last: bool
-    is_clean: bool  # the log was closed as it should be
+    is_clean: bool  # the log was closed cleanly
     deep: bool
     report: Report
     advance: Advance
@@ -98,8 +98,8 @@ class SegmentCheck:
         self.result = SegmentResult(given.base_offset, given.expected_offset)
 
     def run(self) -> SegmentResult:
-        """Check everything; an OSError only if the log file cannot be read at all."""
-        # Indexes first: those of a running broker may grow meanwhile, and then the log has what they name.
+        """Check everything. Raise OSError only if the log file cannot be read."""
+        # Indexes first: those of a running broker may grow meanwhile, and the log then already has their batches.
         offsets, times = self._load_indexes()
         self.result.aborted = self._load_transactions()
         file = self._files.open(self._path(file_names.LOG), read_only=True)
@@ -130,7 +130,7 @@ class SegmentCheck:
     def _is_there(self, path: str) -> bool:
         if self._files.exists(path):
             return True
-        if self._files.size(self._path(file_names.LOG)):  # a new segment has its log file before its indexes
+        if self._files.size(self._path(file_names.LOG)):  # the log file of a new segment is created before its indexes
             self._index_report(Finding(path, "is missing"))
         return False
 
@@ -156,15 +156,15 @@ class SegmentCheck:
             except CorruptBatch as error:
                 damaged = position
                 if self._is_last and file.size() > size and regrowth < _MAX_REGROWTH:
-                    # A batch was being written while we looked; by now there is more of it.
+                    # A batch was being written during the read, and more of it is there now.
                     regrowth += 1
                     size = self.result.size = file.size()
                     continue
                 position = next_position(file, damaged, size, self._expected, offsets.usable if offsets else None)
-                goes_on = size if position is None else position
-                self._damage(file.path, error, damaged, goes_on, size)
+                resume_at = size if position is None else position
+                self._damage(file.path, error, damaged, resume_at, size)
                 if offsets:
-                    offsets.damage(damaged, goes_on)
+                    offsets.damage(damaged, resume_at)
                 if times:
                     times.damage()
         if offsets:
@@ -172,20 +172,22 @@ class SegmentCheck:
         if times:
             times.finish(is_sealed=not self._is_last or self._is_clean, end_offset=self._expected)
 
-    def _damage(self, path: str, error: CorruptBatch, position: int, goes_on: int, size: int) -> None:
+    def _damage(self, path: str, error: CorruptBatch, position: int, resume_at: int, size: int) -> None:
         result = self.result
-        result.damaged_bytes += goes_on - position
-        self._advance(goes_on - position)
+        result.damaged_bytes += resume_at - position
+        self._advance(resume_at - position)
         for listener in self._listeners:
             listener.gap()
         reason = error.reason
-        if goes_on == size and self._is_last:
+        if resume_at == size and self._is_last:
             result.torn_at = position
-            self._report(Finding(path, f"torn tail: the last {size - position} bytes are no batch: {reason}", position))
+            self._report(
+                Finding(path, f"torn tail: the last {size - position} bytes are not a batch: {reason}", position)
+            )
             return
         if result.damaged_at is None:
             result.damaged_at = position
-        what = f"{goes_on - position} bytes are damaged, {'the rest' if goes_on == size else f'up to {goes_on}'}"
+        what = f"{resume_at - position} bytes are damaged, {'the rest' if resume_at == size else f'up to {resume_at}'}"
         self._report(Finding(path, f"{what}: {reason}", position))
 
     def _take_batch(
@@ -215,7 +217,7 @@ class SegmentCheck:
         self._expected = header.next_offset
 
     def _check_batch(self, header: BatchHeader, view: memoryview) -> None:
-        """Raise CorruptBatch unless the batch may stand where it stands."""
+        """Raise CorruptBatch if the batch is not valid at its position."""
         if header.magic == 2:
             RecordBatch(view).check()
         else:
@@ -225,7 +227,7 @@ class SegmentCheck:
             raise CorruptBatch(f"last offset {header.last_offset} is below the base offset {header.base_offset}")
         if header.base_offset < self._expected:
             raise CorruptBatch(
-                f"offsets go back: {header.base_offset} to {header.last_offset}, where {self._expected} is next"
+                f"offsets go back: {header.base_offset} to {header.last_offset}, but {self._expected} is next"
             )
         if header.magic == 2:
             span = header.last_offset - header.base_offset + 1
@@ -235,8 +237,9 @@ class SegmentCheck:
             _check_records(header, view)
 
 
-def _is_plainly_right(header: BatchHeader, view: memoryview) -> bool:
-    """Whether the compiled walk over a v2 batch's records has nothing to say; if it has, others find the words."""
+def _is_valid(header: BatchHeader, view: memoryview) -> bool:
+    """Return True if the compiled walk over a v2 batch's records finds no error. Otherwise `_check_records` finds the
+    reason."""
     if header.magic != 2 or header.record_count <= 0 or header.attributes & DELETE_HORIZON_BIT:
         return False
     try:
@@ -249,7 +252,7 @@ def _is_plainly_right(header: BatchHeader, view: memoryview) -> bool:
 
 
 def _check_records(header: BatchHeader, view: memoryview) -> None:
-    if _is_plainly_right(header, view):
+    if _is_valid(header, view):
         return
     last = header.base_offset - 1 if header.magic == 2 else -1
     largest: int | None = None
@@ -259,12 +262,14 @@ def _check_records(header: BatchHeader, view: memoryview) -> None:
         last = record.offset
         largest = record.timestamp if largest is None else max(largest, record.timestamp)
     if largest is None:
-        return  # what compaction leaves of a batch to remember its producer
+        return  # an empty batch, which compaction keeps for its producer's state
     is_create_time = not header.attributes & TIMESTAMP_TYPE_BIT
     if header.magic > 0 and is_create_time and largest != header.max_timestamp:
-        raise CorruptBatch(f"the header's largest timestamp is {header.max_timestamp}, its records' {largest}")
+        raise CorruptBatch(
+            f"the header's largest timestamp is {header.max_timestamp}, but that of its records is {largest}"
+        )
 
 
 def check_segment(given: SegmentToCheck) -> SegmentResult:
-    """Check one segment here and now; an OSError only if its log file cannot be read at all."""
+    """Check one segment. Raise OSError only if its log file cannot be read."""
     return SegmentCheck(given).run()

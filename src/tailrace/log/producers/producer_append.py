@@ -1,7 +1,7 @@
-"""ProducerAppend: may this producer's batches be appended, and what do they change?
+"""ProducerAppend: checks if a producer's batches may be appended, and collects the changes of its state.
 
-Clients must send each batch once and in sequence; a newer epoch fences older ones; a transactional batch opens a
-transaction and a marker ends it. A follower takes what its leader took.
+A client must send each batch once and in sequence. A newer epoch fences older ones. A transactional batch opens a
+transaction, and a marker ends it. A follower accepts what its leader accepted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class OpenTransaction:
 
 
 class ProducerAppend:
-    """The batches of one producer in one append: checked one by one, applied together by `ProducerStates.apply`."""
+    """The batches of one producer in one append. They are checked one by one, and `ProducerStates.apply` applies them
+    together."""
 
     def __init__(
         self,
@@ -61,7 +62,8 @@ class ProducerAppend:
     def add(
         self, batch: RecordBatch, first: LogPosition | None = None, transaction_version: int = 0
     ) -> EndedTransaction | None:
-        """Take a batch; the transaction it ends, if it is a marker. KafkaError when it may not be appended."""
+        """Check a batch. Return the transaction that it ends, if it is a marker. Raise KafkaError if it may not be
+        appended."""
         if batch.is_control:
             marker = end_marker(batch)
             return self._add_marker(batch, marker, transaction_version) if marker else None
@@ -101,7 +103,7 @@ class ProducerAppend:
     def _check_epoch(self, batch: RecordBatch, transaction_version: int) -> None:
         epoch, known = batch.producer_epoch, self.updated.producer_epoch
         if transaction_version >= 2:
-            # Since KIP-890 every transaction ends under a new epoch, but for a retried marker and at the last epoch.
+            # Since KIP-890 every transaction ends under a new epoch, except for a retried marker and at the last epoch.
             if epoch == known and (self.updated.transaction_first_offset is None or epoch == _EPOCH_MAX):
                 return
             fenced = epoch <= known

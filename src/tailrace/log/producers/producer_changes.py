@@ -1,8 +1,8 @@
-"""ProducerChanges: what the batches that are placed in a log will change in the producer states, once they are written.
+"""ProducerChanges: the changes of the producer states by the batches that are placed in a log and not yet written.
 
-Nearly every batch is the next of its producer's sequence and neither begins nor ends a transaction: `add_next` takes
-it, also behind others of the same producer. Any other batch is checked by `plan`, and only against written batches:
-while its producer is among the `placed`, their batches must be written first.
+Nearly every batch is the next in its producer's sequence and neither begins nor ends a transaction. `add_next` accepts
+it, also after other placed batches of the same producer. `plan` checks any other batch, and only against written
+batches. If the producer is among the `placed`, its batches must be written first.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ class ProducerChanges:
         self._states = states
         self._next: list[tuple[ProducerState, RecordBatch]] = []
         self._plans: list[_Plan] = []
-        self.placed: dict[ProducerId, RecordBatch | None] = {}  # the last batch of each, None if it was planned
+        # the last batch of each producer; None if it was planned
+        self.placed: dict[ProducerId, RecordBatch | None] = {}
 
     def add_next(self, batch: RecordBatch) -> bool:
-        """Take a batch that is the next of its producer, also behind placed ones. Return False for any other batch."""
+        """Accept a batch that is the next of its producer, also after placed ones. Return False for any other batch."""
         states, placed, producer_id = self._states, self.placed, batch.producer_id
         state = states.producers.get(producer_id)
         if state is None or producer_id in states.verifications:
@@ -58,9 +59,9 @@ class ProducerChanges:
         origin: Origin,
         transaction_version: int,
     ) -> BatchMemory | None:
-        """Check batches, each with the position it will have. Raise KafkaError if one of them is refused.
+        """Check batches, each with its future position. Raise KafkaError if one of them is refused.
 
-        Returns the written batch that one of them repeats: then none of them is to be appended.
+        Returns the written batch that one of them duplicates. In that case none of them is to be appended.
         """
         states = self._states
         appends: dict[ProducerId, ProducerAppend] = {}
@@ -85,11 +86,11 @@ class ProducerChanges:
         return None
 
     def discard(self) -> None:
-        """Forget the changes: the batches are not written."""
+        """Drop the changes, because the batches are not written."""
         self._next, self._plans, self.placed = [], [], {}
 
     def apply(self) -> list[AbortedTransaction] | None:
-        """Change the states. Return the transactions that are aborted, None if none can have begun or ended."""
+        """Change the states. Return the aborted transactions, or None if no transaction can have begun or ended."""
         states, plans = self._states, self._plans
         for state, batch in self._next:
             state.note_next(batch)

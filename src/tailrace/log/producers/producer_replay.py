@@ -1,4 +1,4 @@
-"""Producer states from the log: the latest snapshot, then the batches after it."""
+"""Rebuilds the producer states from the log: the latest snapshot, then the batches after it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tailrace.records.checks.validation import Origin
 def rebuild_producers(
     states: ProducerStates, segments: SegmentList, log_start_offset: Offset, end: Offset, now_ms: int, *, clean: bool
 ) -> None:
-    """Bring the states to offset `end`. Snapshots are left at the last two segments and at the end.
+    """Bring the states to offset `end`. Write snapshots at the last two segments and at the end.
 
-    After a clean stop without any snapshot there are no producers: nothing is scanned.
+    After a clean stop without any snapshot there are no producers, and nothing is scanned.
     """
     wanted = {segment.base_offset for segment in segments.tail(max(len(segments) - 2, 0))} | {end}
     if clean and states.latest_snapshot_offset is None:

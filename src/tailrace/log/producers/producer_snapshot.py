@@ -2,7 +2,7 @@
 
 position  size  field
 0         2     version (1)
-2         4     CRC-32C of everything after it
+2         4     CRC-32C of the rest
 6         4     number of producers
 10        46    each: producer id (8), epoch (2), last sequence (4), last offset (8), offset delta (4),
                 timestamp (8), coordinator epoch (4), first offset of its open transaction or -1 (8)
@@ -27,7 +27,7 @@ assert _ENTRY.size == 46
 
 
 class CorruptSnapshot(Exception):
-    """A producer snapshot that cannot be believed; an older one, or the log itself, is read instead."""
+    """An invalid producer snapshot. An older one, or the log itself, is read instead."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -54,7 +54,7 @@ def encode_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
 
 def decode_snapshot(data: bytes, path: str) -> list[SnapshotEntry]:
     if len(data) < _HEADER.size:
-        raise CorruptSnapshot(path, f"{len(data)} bytes are fewer than the header of {_HEADER.size}")
+        raise CorruptSnapshot(path, f"{len(data)} bytes are less than the header of {_HEADER.size}")
     version, stored_crc, count = _HEADER.unpack_from(data)
     if version != _VERSION:
         raise CorruptSnapshot(path, f"unknown version {version}")
@@ -62,5 +62,5 @@ def decode_snapshot(data: bytes, path: str) -> list[SnapshotEntry]:
     if stored_crc != actual_crc:
         raise CorruptSnapshot(path, f"checksum does not match: stored {stored_crc:#010x}, computed {actual_crc:#010x}")
     if count < 0 or _HEADER.size + count * _ENTRY.size != len(data):
-        raise CorruptSnapshot(path, f"{count} producers announced in {len(data)} bytes")
+        raise CorruptSnapshot(path, f"the count is {count} producers, but the file has {len(data)} bytes")
     return [SnapshotEntry(*fields) for fields in _ENTRY.iter_unpack(data[_HEADER.size :])]

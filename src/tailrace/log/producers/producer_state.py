@@ -1,6 +1,6 @@
-"""ProducerState: what one idempotent or transactional producer last wrote to a partition.
+"""ProducerState: the last batches of one idempotent or transactional producer in a partition.
 
-Its last five batches are remembered, so that a retry of any of them is known as a duplicate.
+The last five batches are kept, so that a retry of any of them is recognized as a duplicate.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ BATCHES_REMEMBERED = 5
 
 def is_next_in_sequence(first: int, last: int) -> bool:
     """Return True if a batch that begins with sequence number `first` follows one that ends with `last`."""
-    return first == (last + 1) & INT_MAX  # sequence numbers start again at 0
+    return first == (last + 1) & INT_MAX  # sequence numbers wrap to 0
 
 
 class BatchMemory(NamedTuple):
-    """A batch that was appended: enough to answer its retry."""
+    """The facts about an appended batch that are needed to answer its retry."""
 
     last_sequence: int
     last_offset: Offset
@@ -57,7 +57,7 @@ class ProducerState:
         return self.batches[-1].last_offset if self.batches else -1
 
     def duplicate_of(self, batch: RecordBatch) -> BatchMemory | None:
-        """The remembered batch that this one repeats."""
+        """Return the kept batch that this one duplicates."""
         if batch.producer_epoch == self.producer_epoch:
             first, last = batch.base_sequence, batch.last_sequence
             for memory in self.batches:
@@ -68,7 +68,7 @@ class ProducerState:
     def is_continued_by(self, batch: RecordBatch, before: RecordBatch | None = None) -> bool:
         """Return True if a batch is the next in sequence, of the same epoch, and neither begins nor ends a transaction.
 
-        `before` is the last one of the producer's batches that continue this state and are not yet noted in it.
+        `before` is the producer's last batch that continues this state and is not yet recorded in it.
         """
         in_transaction = 0 if self.transaction_first_offset is None else TRANSACTIONAL_BIT
         return (
@@ -78,12 +78,12 @@ class ProducerState:
         )
 
     def note_next(self, batch: RecordBatch) -> None:
-        """Remember the next batch of the current epoch."""
+        """Record the next batch of the current epoch."""
         timestamp = self.last_timestamp = batch.max_timestamp
         self.remember(BatchMemory(batch.last_sequence, batch.last_offset, batch.last_offset_delta, timestamp))
 
     def enter_epoch(self, epoch: int) -> None:
-        """A new epoch starts its own sequence; what the old one wrote can no longer be repeated."""
+        """Start a new epoch with its own sequence. Batches of the old epoch can no longer be duplicated."""
         if self.producer_epoch != epoch:
             self.batches.clear()
             self.producer_epoch = epoch
@@ -97,7 +97,7 @@ class ProducerState:
         self.transaction_first_offset = first_offset
 
     def end_transaction(self, coordinator_epoch: int, timestamp: int) -> None:
-        """Note the marker that ends the open transaction."""
+        """Record the marker that ends the open transaction."""
         self.coordinator_epoch, self.last_timestamp = coordinator_epoch, timestamp
         self.transaction_first_offset = None
 

@@ -1,10 +1,10 @@
 """ProducerStates: the producers of a partition, their open transactions, and the snapshots of both.
 
 Invariants
-    1. `end_offset` is the offset up to which the states are right; a snapshot at it says exactly this.
-    2. An open transaction is in `open_transactions`, in order of its first offset. Once its marker is appended it moves
-       to `ended_transactions`, and leaves there when the high watermark has passed the marker.
-    3. The first unstable offset, past which read_committed does not read, is the smallest key of the two.
+    1. `end_offset` is the offset up to which the states are complete. A snapshot at it has exactly these states.
+    2. An open transaction is in `open_transactions`, ordered by first offset. When its marker is appended it moves to
+       `ended_transactions`, and leaves them when the high watermark has passed the marker.
+    3. The first unstable offset, which bounds read_committed, is the smallest key of the two.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tailrace.log.producers.producer_verification import Verification
 from tailrace.log.segments.position import LogPosition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
-from tailrace.model.java.java_order import FIRST_CAPACITY, grown_capacity, hash_order
+from tailrace.model.java.java_order import FIRST_CAPACITY, grown_capacity, long_hash_order
 from tailrace.records.batch import RecordBatch
 from tailrace.records.checks.validation import Origin
 
@@ -63,11 +63,11 @@ class ProducerStates:
         return max(self.snapshots, default=None)
 
     def take_snapshot(self, *, sync: bool = True) -> Offset | None:
-        """Write the states to a file named by `end_offset`, unless that one is written already."""
+        """Write the states to a file named by `end_offset`, unless that file exists already."""
         if self.end_offset <= self._last_snapshot_offset:
             return None
         data = encode_snapshot(
-            self.producers[key].to_snapshot() for key in hash_order(self.producers, self._hash_capacity)
+            self.producers[key].to_snapshot() for key in long_hash_order(self.producers, self._hash_capacity)
         )
         self._files.write(self.snapshot_path(self.end_offset), data, sync=sync)
         if not sync:
@@ -77,7 +77,7 @@ class ProducerStates:
         return self.end_offset
 
     def sync_snapshots(self) -> None:
-        """Make the snapshots durable that were taken without a sync."""
+        """Sync the snapshots that were written without a sync."""
         while self._unsynced_snapshots:
             path = self.snapshot_path(self._unsynced_snapshots[-1])
             if self._files.exists(path):
@@ -99,7 +99,7 @@ class ProducerStates:
         self._files.remove(self.snapshot_path(offset))
 
     def mark_snapshot_deleted(self, offset: Offset) -> str | None:
-        """Rename a snapshot. Return its new path, to be removed later, None if there was no snapshot."""
+        """Rename a snapshot. Return its new path, to be removed later, or None if there was no snapshot."""
         if offset not in self.snapshots:
             return None
         self.snapshots.discard(offset)
@@ -110,7 +110,8 @@ class ProducerStates:
         return path
 
     def remove_stray_snapshots(self, base_offsets: list[Offset]) -> None:
-        """Drop snapshots that belong to no segment, but for the latest if it lies past them all: the clean stop's."""
+        """Remove snapshots that belong to no segment, except for the latest if it is after all segments: it is from a
+        clean stop."""
         known = set(base_offsets)
         stray = sorted(offset for offset in self.snapshots if offset not in known)
         if stray and not (known and stray[-1] < max(known)):
@@ -125,7 +126,7 @@ class ProducerStates:
         return not self.producers and not self.ended_transactions
 
     def truncate_and_reload(self, log_start_offset: Offset, log_end_offset: Offset, now_ms: int) -> None:
-        """Go back to the latest snapshot within the log's bounds; the caller replays the log from `end_offset` on."""
+        """Return to the latest snapshot within the log's bounds. The caller replays the log from `end_offset` on."""
         for offset in sorted(self.snapshots):
             if offset > log_end_offset or offset <= log_start_offset:
                 self.remove_snapshot(offset)
@@ -182,7 +183,7 @@ class ProducerStates:
     def needs_verification(
         self, producer_id: ProducerId, epoch: int, sequence: int, *, bumps_epoch: bool, now_ms: int
     ) -> bool:
-        """Return True if a transactional batch begins a transaction here: its coordinator must confirm that first."""
+        """Return True if a transactional batch begins a transaction here, which its coordinator must first confirm."""
         state = self.producers.get(producer_id)
         if state is not None:
             if epoch < state.producer_epoch:
@@ -200,7 +201,7 @@ class ProducerStates:
         return True
 
     def verified(self, batch: RecordBatch) -> None:
-        """Note a transactional batch or marker: the verification that waited for it is over."""
+        """Record a transactional batch or marker, which ends the verification that waited for it."""
         known = self.verifications.get(batch.producer_id)
         if known is None:
             return
@@ -209,9 +210,9 @@ class ProducerStates:
             del self.verifications[batch.producer_id]
 
     def apply_all(self, appends: dict[ProducerId, ProducerAppend]) -> None:
-        """Apply the changes of several producers, in the order in which Kafka's map of them lists them."""
-        # It is filled by computeIfAbsent, which puts a new key first in its bucket.
-        for producer_id in hash_order(reversed(appends), grown_capacity(FIRST_CAPACITY, len(appends))):
+        """Apply the changes of several producers, in the order in which Kafka's map lists them."""
+        # The map is filled by computeIfAbsent, which puts a new key first in its bucket.
+        for producer_id in long_hash_order(reversed(appends), grown_capacity(FIRST_CAPACITY, len(appends))):
             self.apply(appends[producer_id])
         if len(appends) > 1:
             self._sort_open_transactions()
@@ -233,7 +234,8 @@ class ProducerStates:
         self._hash_capacity = grown_capacity(self._hash_capacity, len(self.producers))
 
     def last_stable_offset_after(self, ended: EndedTransaction) -> Offset:
-        """The last stable offset once this transaction is over: where the next open one of another producer starts."""
+        """Return the last stable offset after this transaction has ended: the start of the next open one of another
+        producer."""
         for first, transaction in self.open_transactions.items():
             if transaction.producer_id != ended.producer_id:
                 return first
@@ -248,7 +250,7 @@ class ProducerStates:
 
     @property
     def first_unstable(self) -> LogPosition | None:
-        """The start of the first transaction that is open, or whose end is past the high watermark."""
+        """The start of the first transaction that is open, or whose end is after the high watermark."""
         first = next(iter(self.open_transactions.values())).first if self.open_transactions else None
         if self.ended_transactions:
             ended = self.ended_transactions[min(self.ended_transactions)].first
@@ -273,7 +275,7 @@ class ProducerStates:
         return state.transaction_first_offset is None and now_ms - state.last_timestamp >= self.producer_expiration_ms
 
     def expire_after(self, expiration_ms: int) -> None:
-        """Set after how much silence a producer is forgotten."""
+        """Set the idle time after which a producer expires."""
         self.producer_expiration_ms = expiration_ms
 
     def remove_expired(self, now_ms: int) -> None:

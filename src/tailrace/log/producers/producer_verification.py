@@ -1,8 +1,8 @@
-"""Verification: a transactional producer that asked to write to a partition where it has no transaction open yet.
+"""Verification: the check of a transactional producer that has no open transaction in a partition.
 
-Before its first batch is taken, the coordinator is asked whether the partition is part of its transaction; otherwise a
-batch that comes late would open a transaction that nobody ends. A batch that had to be refused is sent again, and
-batches that follow it may come first: until one is taken, none with a higher sequence than the lowest asked for may be.
+Before its first batch is accepted, the coordinator is asked if the partition is part of its transaction. Otherwise a
+late batch would open a transaction that is never ended. A refused batch is sent again, and later batches may arrive
+before it. Until one is accepted, no batch with a sequence above the lowest waiting one is accepted.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ class Verification:
     began_ms: int
     lowest_sequence: int
     epoch: int
-    bumps_epoch: bool  # a producer that ends every transaction under a new epoch, so each begins with sequence 0
+    bumps_epoch: bool  # the producer ends every transaction under a new epoch, so each begins with sequence 0
 
     def add(self, sequence: int, epoch: int) -> None:
-        """Another batch has asked."""
+        """Add another batch that waits for the check."""
         if epoch > self.epoch:
             self.epoch, self.lowest_sequence = epoch, sequence
         elif epoch == self.epoch:

@@ -1,4 +1,4 @@
-"""Reading a log: which bytes of which file hold the records from an offset on, up to a bound."""
+"""Reading a log: finds the file and the bytes with the records from an offset on, up to a bound."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LogRead(NamedTuple):
 
 
 class OffsetOutOfRange(KafkaError):
-    """A read or a move outside the log; carries the log's bounds."""
+    """A read or a move outside the log. The error has the log's bounds."""
 
     def __init__(self, partition: TopicPartition, offset: Offset, start: Offset, end: Offset) -> None:
         super().__init__(
@@ -47,7 +47,7 @@ def read_log(
     isolation: Isolation,
     at_least_one: bool,
 ) -> LogRead:
-    """Find the bytes from `start` on. `marks` is a snapshot, so a later append changes nothing."""
+    """Find the bytes from `start` on. `marks` is a snapshot, which a later append does not change."""
     committed = isolation is Isolation.READ_COMMITTED
     bound = marks.bound(isolation)
     slot = segments.floor_slot(start)
@@ -67,11 +67,12 @@ def read_log(
             place, found, incomplete = result
             aborted = _aborted(segments, marks, start, segment, place, found) if committed else None
             return LogRead(place, found, incomplete, aborted)
-    return LogRead(marks.log_end)  # everything from `start` on was compacted away
+    return LogRead(marks.log_end)  # compaction has removed everything from `start` on
 
 
 def locate(segments: SegmentList, marks: Watermarks, offset: Offset) -> LogPosition:
-    """The place of the batch that holds an offset; by number only if it lies outside the segments there are."""
+    """Return the position of the batch that contains an offset. It has no file position if the offset is outside the
+    segments."""
     if offset == marks.log_end.offset:
         return marks.log_end
     slot = segments.floor_slot(offset)
@@ -81,7 +82,8 @@ def locate(segments: SegmentList, marks: Watermarks, offset: Offset) -> LogPosit
         try:
             header = segment.find(offset)
         except CorruptBatch as error:
-            # A bound inside damage lies where the damage begins: up to there, and in other segments, reading goes on.
+            # A bound inside damage is at the start of the damage. Everything before it, and other segments, can still
+            # be read.
             return LogPosition(offset, segment.base_offset, error.position or 0)
         if header is not None:
             return LogPosition(header.base_offset, segment.base_offset, header.position)
@@ -89,7 +91,7 @@ def locate(segments: SegmentList, marks: Watermarks, offset: Offset) -> LogPosit
 
 
 def _end_position(segment: Segment, bound: LogPosition) -> int | None:
-    """Return the position where the readable part of a segment ends, None if none of it may be read."""
+    """Return the position at which the readable part of a segment ends, or None if nothing of it may be read."""
     if segment.base_offset < bound.segment_base_offset:
         return segment.size
     if segment.base_offset == bound.segment_base_offset:

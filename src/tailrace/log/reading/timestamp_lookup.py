@@ -1,12 +1,12 @@
 """Lookup by timestamp: the first record at or after a time, exact for out-of-order timestamps and compressed batches.
 
-    1. The first segment whose largest timestamp reaches the target.
-    2. Its time index names an offset before which everything is earlier; the offset index turns that into a position.
-    3. From there batch by batch: one whose largest timestamp is too early is passed over by its header alone.
-    4. Inside the first that reaches it, record by record. If its matching records all lie before the log's start, or
-       the header promised more than the records hold, go on with the next batch.
+    1. Take the first segment whose largest timestamp reaches the target.
+    2. Its time index gives an offset before which everything is earlier. The offset index gives the position.
+    3. Walk batch by batch from there. A batch whose largest timestamp is too early is skipped by its header.
+    4. Search the first batch that reaches the target record by record. If its matching records are all before the log
+       start, or if its header has a larger timestamp than its records, continue with the next batch.
 
-"First" is by offset: among records at or after the target, the one with the smallest offset in that segment.
+"First" means by offset: among records at or after the target, the one with the smallest offset in that segment.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class FoundOffset(NamedTuple):
 
 
 class BatchSearch(NamedTuple):
-    """A batch, read from the log, that should have the record. `find` touches nothing else and may run anywhere."""
+    """A batch, read from the log, that should contain the record. `find` uses nothing else and may run on any
+    thread."""
 
     data: memoryview
     header: BatchHeader
@@ -48,7 +49,7 @@ class BatchSearch(NamedTuple):
 
     @property
     def next_start(self) -> Offset:
-        """The position to continue at if the record is not in this batch."""
+        """The offset to continue at if the record is not in this batch."""
         return max(self.header.next_offset, self.start)
 
     def find(self) -> FoundOffset | None:
@@ -61,7 +62,7 @@ class BatchSearch(NamedTuple):
                     return FoundOffset(message.offset, message.timestamp, epoch)
             return None
         batch = RecordBatch(self.data)
-        # With log append time every record has the batch's timestamp, whatever its own delta says.
+        # With log append time every record has the batch's timestamp, whatever its delta is.
         least = _NEVER if batch.is_log_append_time else target
         for portion, count in record_portions(batch):
             found = kernels.find_record(portion, count, batch.base_offset, batch.base_timestamp, start, least)
@@ -71,7 +72,7 @@ class BatchSearch(NamedTuple):
 
 
 def find_offset(log: PartitionLog, target: int) -> FoundOffset | None:
-    """Return the answer of ListOffsets for a timestamp or a special target, None if no record is that late."""
+    """Return the result of ListOffsets for a timestamp or a special target, or None if no record is that late."""
     search = begin_search(log, target)
     while isinstance(search, BatchSearch):
         found = search.find()
@@ -82,7 +83,7 @@ def find_offset(log: PartitionLog, target: int) -> FoundOffset | None:
 
 
 def begin_search(log: PartitionLog, target: int, start: Offset | None = None) -> FoundOffset | BatchSearch | None:
-    """Return what the log's bounds and headers tell, or the batch that must be searched for the rest."""
+    """Return the result if the log's bounds and headers give it, or the batch that has to be searched."""
     if target in (EARLIEST, EARLIEST_LOCAL):
         earliest = log.epochs.earliest
         epoch = earliest.epoch if earliest and earliest.start_offset <= log.log_start_offset else None
@@ -101,7 +102,7 @@ def begin_search(log: PartitionLog, target: int, start: Offset | None = None) ->
 
 
 def find_in_segment(segment: Segment, target: int, start: Offset) -> FoundOffset | None:
-    """The first record of a segment at or after a time and at or after an offset."""
+    """Return the first record of a segment at or after a time and at or after an offset."""
     while (search := _search_segment(segment, target, start)) is not None:
         found = search.find()
         if found is not None:
@@ -122,7 +123,7 @@ def _search_largest(segment: Segment) -> BatchSearch | None:
     for header in segment.headers(segment.offset_start(largest.offset).position):
         if header.max_timestamp == largest.timestamp:
             if header.magic == 0:
-                return None  # such a message has no timestamp, so none is the largest
+                return None  # such a message has no timestamp, so it cannot have the largest
             return _search(segment, header, largest.timestamp, segment.base_offset, is_last=True)
     return None
 

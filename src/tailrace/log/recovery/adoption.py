@@ -1,11 +1,11 @@
-"""Finished segments, written beside a log by somebody else, taken in at its end: bulk loads and restores.
+"""Appends finished segments that a bulk load or a restore has written beside a log.
 
-Whoever loads builds a log of its own in a folder of its own, with this code, and leaves it closed. The log's owner
-takes the files over one by one, in the order of offsets: of each segment the indexes first and the log file last, and
-makes that durable before the next, so that a crash on the way leaves the log with whole segments, the first ones, and
-the others where they were. Nothing is ever there twice.
+The load builds its own log in its own folder, with this code, and closes it. The log's owner then takes the files over
+one by one, in the order of offsets. For each segment it moves the indexes first and the log file last, and makes that
+durable before the next. After a crash meanwhile the log has the first segments, each complete, and the others are still
+in their folder. No segment exists twice.
 
-What does not follow the log's end is refused, and then nothing is touched.
+Segments that do not follow the log end are refused, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tailrace.records.batch import CorruptBatch
 
 
 class NotAdoptable(Exception):
-    """Segments that this log cannot take; says why. Nothing was changed."""
+    """Segments that this log cannot take, with the reason. Nothing was changed."""
 
 
 class Adopted(NamedTuple):
@@ -33,13 +33,13 @@ class Adopted(NamedTuple):
 
 
 def adopt(files: Files, log: PartitionLog, folder: str, leader_epoch: LeaderEpoch, now_ms: int) -> Adopted:
-    """Take the segments in `folder` over; all their batches are of `leader_epoch`, under which the log is led now.
+    """Take over the segments in `folder`. All their batches have `leader_epoch`, the log's current leader epoch.
 
-    Whoever owns the log moves its high watermark. The folder keeps what is no segment.
+    The log's owner moves its high watermark. Other files stay in the folder.
     """
     bases = staged_segments(files, folder)
     if not bases:
-        raise NotAdoptable(f"there are no segments in {folder}")
+        raise NotAdoptable(f"{folder} has no segments")
     _check(files, log, folder, bases, leader_epoch)
     _make_room(log, bases[0], now_ms)
     size = 0
@@ -52,14 +52,14 @@ def adopt(files: Files, log: PartitionLog, folder: str, leader_epoch: LeaderEpoc
     log.marks.set_log_end(LogPosition(end, active.base_offset, active.size))
     log.producers.end_offset = end
     log.producers.take_snapshot()
-    log.durability.note_flushed(end, now_ms)  # its writer synced every file before it let go
-    # Offsets may jump here; recovery takes that for lost writes where it does not know that they were durable.
+    log.durability.note_flushed(end, now_ms)  # the load has synced every file
+    # Offsets may jump here. Recovery would take that for lost writes, unless it knows that they were durable.
     log.write_checkpoints()
     return Adopted(len(bases), size, bases[0], end)
 
 
 def staged_segments(files: Files, folder: str) -> list[Offset]:
-    """The base offsets of the segments that wait in a folder."""
+    """Return the base offsets of the segments in a folder."""
     parsed = [file_names.parse_segment_file(entry.name) for entry in files.entries(folder)]
     return sorted(base for base, kind, suffix in filter(None, parsed) if kind == file_names.LOG and not suffix)
 
@@ -67,11 +67,11 @@ def staged_segments(files: Files, folder: str) -> list[Offset]:
 def _check(files: Files, log: PartitionLog, folder: str, bases: list[Offset], leader_epoch: LeaderEpoch) -> None:
     if bases[0] < log.log_end_offset:
         raise NotAdoptable(
-            f"{log.partition} ends at offset {log.log_end_offset}, and the segments for it start at {bases[0]}"
+            f"{log.partition} ends at offset {log.log_end_offset}, but the segments for it start at {bases[0]}"
         )
     latest = log.epochs.latest
     if latest is not None and latest.epoch > leader_epoch:
-        raise NotAdoptable(f"{log.partition} is at leader epoch {latest.epoch}, and the segments are of {leader_epoch}")
+        raise NotAdoptable(f"{log.partition} is at leader epoch {latest.epoch}, but the segments have {leader_epoch}")
     for base in bases:
         for kind in (file_names.LOG, file_names.OFFSET_INDEX, file_names.TIME_INDEX):
             path = join(folder, file_names.segment_file(base, kind))
@@ -84,7 +84,7 @@ def _check(files: Files, log: PartitionLog, folder: str, bases: list[Offset], le
 
 
 def _check_segment(files: Files, log: PartitionLog, folder: str, base: Offset, leader_epoch: LeaderEpoch) -> None:
-    """Its first and its last batch are of this epoch, and lie where its name and its index say."""
+    """Check that the first and the last batch have this epoch, and are at the offsets of file name and index."""
     segment = Segment.open(files, folder, base, log.config, read_only=True)
     try:
         first = next(segment.headers(), None)
@@ -96,12 +96,12 @@ def _check_segment(files: Files, log: PartitionLog, folder: str, base: Offset, l
 
 
 def _make_room(log: PartitionLog, first: Offset, now_ms: int) -> None:
-    """Have an empty active segment at `first`."""
+    """Make an empty active segment at `first`."""
     active = log.segments.active
     if active.size == 0 and active.base_offset == first:
         return
     if log.log_start_offset == log.log_end_offset:
-        log.truncate_fully(first, now_ms)  # nothing was ever here, or all of it is gone
+        log.truncate_fully(first, now_ms)  # the log is empty
     else:
         log.roll(now_ms, first_offset=first)
 

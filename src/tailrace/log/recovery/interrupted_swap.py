@@ -1,8 +1,9 @@
-"""Files that were changing when the process ended: `.deleted` and `.cleaned` ones go, a finished `.swap` is carried on.
+"""Completes changes of files that a crash interrupted: `.deleted` and `.cleaned` files are removed, a complete `.swap`
+is finished.
 
-A `.swap` is finished if no `.cleaned` file at or below its offset is left (`segment_swap.py` says why). The old
-segments that it replaces go, then it takes their place. Its indexes are made again: where only some of the renames
-reached the disk, nothing tells the indexes of the old segment from those of the new one.
+A `.swap` is complete if no `.cleaned` file at or below its offset is left (`segment_swap.py` explains why). The old
+segments are removed, then the new one takes their place. Its indexes are rebuilt. If only some of the renames reached
+the disk, the indexes of the old and the new segment cannot be distinguished.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from tailrace.model.topic_config import LONG_MAX, TopicConfig
 
 
 def finish_interrupted_changes(files: Files, directory: str, config: TopicConfig) -> None:
-    """Leave only files without a suffix."""
+    """Complete or undo all changes, so that only files without a suffix are left."""
     parsed = _parsed(files, directory)
     first_cleaned = min((base for _, base, _, suffix in parsed if suffix == file_names.CLEANED), default=LONG_MAX)
     swaps = [found for found in parsed if found[3] == file_names.SWAP]
-    # Swaps first: without the `.cleaned` files that make them invalid they would look finished.
+    # Swaps first: without the `.cleaned` files that make them invalid they would look complete.
     _remove(files, directory, [name for name, base, _, _ in swaps if base >= first_cleaned])
     _remove(files, directory, [name for name, *_, suffix in parsed if suffix and suffix != file_names.SWAP])
     finished = [(base, kind) for _, base, kind, _ in swaps if base < first_cleaned]
@@ -30,7 +31,7 @@ def finish_interrupted_changes(files: Files, directory: str, config: TopicConfig
 
 
 def _parsed(files: Files, directory: str) -> list[tuple[str, Offset, str, str]]:
-    """The segments' files, in order: name, base offset, kind, suffix."""
+    """Return the segments' files in order: name, base offset, kind, suffix."""
     names = sorted(entry.name for entry in files.entries(directory) if not entry.is_directory)
     return [(name, *found) for name in names if (found := file_names.parse_segment_file(name))]
 
@@ -43,7 +44,7 @@ def _remove(files: Files, directory: str, names: Iterable[str]) -> None:
 
 def _carry_on(files: Files, directory: str, config: TopicConfig, swaps: list[tuple[Offset, str]]) -> None:
     bases = sorted(base for base, kind in swaps if kind == file_names.LOG)
-    # Without its offset index a segment is indexed again, whatever happens from here on.
+    # A segment without its offset index is indexed again, also after another crash.
     going = {file_names.segment_file(base, file_names.OFFSET_INDEX) for base, _ in swaps}
     if bases:
         last = Segment.open(files, directory, bases[-1], config, suffix=file_names.SWAP)

@@ -1,14 +1,14 @@
-"""Open a partition's folder: carry interrupted changes on, rebuild what is a hint, cut a torn tail.
+"""Opens a partition's folder: completes interrupted changes, rebuilds indexes, cuts a torn tail.
 
 After a clean stop nothing is scanned: segments are opened by name, the last one is read from its last index entry on,
-producers come from their snapshot. After an unclean stop the segments from the recovery point on are read whole: each
-batch's checksum holds, or the log ends before it. What is cut because of a damaged batch, with whole batches after it,
-is kept beside the log as a `.broken` file; a torn tail is not.
+and producers come from their snapshot. After an unclean stop the segments from the recovery point on are read whole,
+and the log ends before the first batch with a wrong checksum. If whole batches follow a damaged batch, the cut bytes
+are kept beside the log as a `.broken` file. A torn tail is not kept.
 
-    1. `.deleted` files go; `.cleaned` files go, with the `.swap` files they make invalid; other swaps are carried on.
-    2. Segments are loaded. An index file that is missing or of an impossible size is rebuilt.
-    3. Unclean: recover segment by segment from the recovery point on; after a cut the later segments go.
-    4. Leader epochs and producer states are brought to the log's bounds.
+    1. Remove `.deleted` files, and `.cleaned` files with the `.swap` files that they make invalid. Finish others.
+    2. Load segments. Rebuild an index file that is missing or of an impossible size.
+    3. After an unclean stop, recover segment by segment from the recovery point on. After a cut remove later segments.
+    4. Bring leader epochs and producer states to the log's bounds.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import read_topic_id
 from tailrace.log.disk.files import Files, join
-from tailrace.log.inspect.resync import next_position
+from tailrace.log.disk.log_folder import LogFolder
 from tailrace.log.leader_epochs import LeaderEpochs
-from tailrace.log.partition_log import PartitionLog
+from tailrace.log.partition_log import LogState, PartitionLog
 from tailrace.log.producers.producer_replay import rebuild_producers
 from tailrace.log.producers.producer_states import ProducerStates
+from tailrace.log.recovery.broken_files import copy_tail, has_whole_batch, set_segments_aside
 from tailrace.log.recovery.interrupted_swap import finish_interrupted_changes
-from tailrace.log.recovery.recovery_scan import RecoveryScan, check_batch
+from tailrace.log.recovery.recovery_scan import RecoveryScan
 from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.log.segments.position import LogPosition
 from tailrace.log.segments.segment import Segment, SegmentOverflow
 from tailrace.log.segments.segment_list import SegmentList
 from tailrace.log.segments.segment_swap import swap_segments
-from tailrace.log.upkeep.deferred import Deferred
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
 from tailrace.records.batch import CorruptBatch
 
 _log = logging.getLogger(__name__)
-_COPY_CHUNK = 1024 * 1024
 _ENTRY_SIZES = {file_names.OFFSET_INDEX: 8, file_names.TIME_INDEX: 12, file_names.TRANSACTION_INDEX: 34}
 
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What opening a log had to do; empty after a clean stop."""
+    """The work of opening a log. It is empty after a clean stop."""
 
     segments_scanned: int = 0
     bytes_scanned: int = 0
@@ -74,67 +74,58 @@ def open_log(
     producer_expiration_ms: int = 86_400_000,
     report: RecoveryReport | None = None,
 ) -> PartitionLog:
-    """The log in `directory` (named `topic-N`), which is made if it is not there.
+    """Open the log in `directory` (named `topic-N`), which is created if it does not exist.
 
-    After an unclean stop the unflushed segments are read whole; `recover=False` leaves that out, for one who only looks
-    and takes a torn tail as an error. `may_have_gaps=False` says that unflushed offsets do not jump, so that where they
-    do, also from one segment to the next, something is lost and the log ends.
+    After an unclean stop the unflushed segments are read whole. `recover=False` skips that for inspections, for which a
+    torn tail is an error. `may_have_gaps=False` means that unflushed offsets do not jump. If they do, also from one
+    segment to the next, records are lost and the log ends there.
     """
     partition = file_names.parse_partition_folder(directory.rpartition("/")[2])
     if partition is None:
         raise ValueError(f"{directory} is not named like a partition's folder, topic-N")
     files.make_directory(directory)
-    loader = _Loader(
-        files,
-        directory,
-        partition,
-        config,
-        now_ms=now_ms,
-        log_start_offset=log_start_offset,
-        recovery_point=recovery_point,
-        clean=clean,
-        recover=not clean if recover is None else recover,
-        may_have_gaps=may_have_gaps,
-        new_jitter_ms=new_jitter_ms,
-        producer_expiration_ms=producer_expiration_ms,
-        report=report or RecoveryReport(),
+    state = _StateAtStop(
+        log_start_offset, recovery_point, clean, not clean if recover is None else recover, may_have_gaps
     )
-    return loader.load()
+    settings = _LogSettings(config, now_ms, new_jitter_ms, producer_expiration_ms)
+    return _Loader(files, directory, partition, settings, state, report or RecoveryReport()).load()
+
+
+class _StateAtStop(NamedTuple):
+    """The state of the log when it was last closed."""
+
+    log_start_offset: Offset
+    recovery_point: Offset
+    clean: bool
+    recover: bool
+    may_have_gaps: bool
+
+
+class _LogSettings(NamedTuple):
+    config: TopicConfig
+    now_ms: int
+    new_jitter_ms: Callable[[], int]
+    producer_expiration_ms: int
 
 
 class _Loader:
-    """The steps of opening, with what they share."""
+    """The steps of opening, with their shared state."""
 
     def __init__(
         self,
         files: Files,
         directory: str,
         partition: TopicPartition,
-        config: TopicConfig,
-        *,
-        now_ms: int,
-        log_start_offset: Offset,
-        recovery_point: Offset,
-        clean: bool,
-        recover: bool,
-        may_have_gaps: bool,
-        new_jitter_ms: Callable[[], int],
-        producer_expiration_ms: int,
+        settings: _LogSettings,
+        state: _StateAtStop,
         report: RecoveryReport,
     ) -> None:
         self.files = files
         self.directory = directory
         self.partition = partition
-        self.config = config
-        self.now_ms = now_ms
-        self.log_start_offset = log_start_offset
-        self.recovery_point = recovery_point
-        self.clean = clean
-        self.recover = recover
+        self.config, self.now_ms, self.new_jitter_ms, self.producer_expiration_ms = settings
+        self.log_start_offset, self.recovery_point, self.clean, self.recover, self.may_have_gaps = state
         self.may_be_torn = True
-        self.may_have_gaps = may_have_gaps
-        self.new_jitter_ms = new_jitter_ms
-        self.producer_expiration_ms = producer_expiration_ms
         self.report = report
         self.segments = SegmentList()
         self.unindexed: set[Offset] = set()
@@ -146,13 +137,13 @@ class _Loader:
             finish_interrupted_changes(self.files, self.directory, self.config)
             names = self._names()
         if file_names.LEADER_EPOCH_CHECKPOINT not in names:
-            self.files.write(self.epochs.path, b"", sync=False)  # as Kafka makes it: there, and empty
+            self.files.write(self.epochs.path, b"", sync=False)  # an empty file, as Kafka creates it
         self.epochs.load_for_recovery()
         self._load_segments(names)
         self._recover_segments()
         end = self._end_of_log()
         if self.clean and 0 < self.recovery_point < end:
-            # A clean stop flushes everything. What is there beyond it is looked at as after an unclean one.
+            # A clean stop flushes everything. Anything beyond that point is checked as after an unclean stop.
             self.clean, self.recover, self.may_be_torn = False, True, False
             self._recover_segments()
             end = self._end_of_log()
@@ -169,18 +160,12 @@ class _Loader:
         active = self.segments.active
         marks = Watermarks(start, LogPosition(end, active.base_offset, active.size), LogPosition(start))
         metadata = join(self.directory, file_names.PARTITION_METADATA)
+        topic_id = read_topic_id(self.files, metadata) if file_names.PARTITION_METADATA in names else None
         return PartitionLog(
-            self.files,
-            self.directory,
-            self.partition,
+            LogFolder(self.files, self.directory, self.partition, topic_id),
             self.config,
-            segments=self.segments,
-            marks=marks,
-            epochs=self.epochs,
-            producers=producers,
-            deferred=Deferred(),
+            LogState(self.segments, marks, self.epochs, producers),
             recovery_point=recovery_point,
-            topic_id=read_topic_id(self.files, metadata) if file_names.PARTITION_METADATA in names else None,
             new_jitter_ms=self.new_jitter_ms,
             now_ms=self.now_ms,
         )
@@ -223,7 +208,7 @@ class _Loader:
         self.unindexed.add(segment.base_offset)
 
     def _index_problem(self, segment: Segment, present: set[str]) -> str | None:
-        """Why a segment's indexes cannot be used as they are; their sizes are looked at, not their bytes."""
+        """Return why a segment's indexes cannot be used. Only their sizes are checked, not their bytes."""
         for kind, width in _ENTRY_SIZES.items():
             name = file_names.segment_file(segment.base_offset, kind)
             if name not in present:
@@ -232,7 +217,7 @@ class _Loader:
                 return f"{join(self.directory, name)} is missing"
             size = self.files.size(join(self.directory, name))
             if size % width:
-                return f"{join(self.directory, name)} has {size} bytes, no multiple of {width}"
+                return f"{join(self.directory, name)} has {size} bytes, which is not a multiple of {width}"
         if file_names.segment_file(segment.base_offset, file_names.TRANSACTION_INDEX) in present:
             try:
                 _ = segment.transaction_index.entries
@@ -243,10 +228,10 @@ class _Loader:
     # 3. Recovery
 
     def _recover_segments(self) -> None:
-        """In order of offsets, so that what comes before a segment is sound: those not flushed, those to be indexed."""
+        """Recover unflushed segments and those to be indexed, in offset order: all before a segment is valid."""
         unflushed = {segment.base_offset for segment in self.segments.between(self.recovery_point, LONG_MAX)}
         if self.recover and unflushed and (self.recovery_point or not self.may_have_gaps):
-            self.epochs.truncate_end(min(unflushed))  # the records tell anew; the file may be older than they are
+            self.epochs.truncate_end(min(unflushed))  # found again in the records, which may be newer than the file
         for segment in list(self.segments):
             if segment.base_offset not in self.segments:
                 return
@@ -254,13 +239,13 @@ class _Loader:
                 last = self._recover_or_split(segment, self.segments.after(segment.base_offset))
                 later = self.segments.after(last.base_offset)
                 if later and not self.may_have_gaps and last.next_offset() < later[0].base_offset:
-                    # Its last writes did not reach the disk, those of the next segment did.
+                    # The last writes of this segment did not reach the disk, but those of the next one did.
                     self._set_aside(later, last)
             elif segment.base_offset in self.unindexed:
                 self._recover_or_split(segment, None)
 
     def _recover_or_split(self, segment: Segment, later: Sequence[Segment] | None) -> Segment:
-        """Recover a segment; one whose offsets overflow is split instead. What is there now, or the last part of it."""
+        """Recover a segment, or split it if its offsets overflow. Return the segment, or the last part of it."""
         try:
             self._recover(segment, later)
         except SegmentOverflow:
@@ -273,8 +258,8 @@ class _Loader:
     def _recover(self, segment: Segment, later: Sequence[Segment] | None) -> None:
         """Read a segment whole and rebuild its indexes, epochs and producers.
 
-        The first bad batch ends the log, and `later` segments with it. They are None for a segment that was flushed:
-        then a bad batch is damage, not a torn write, and stays where it is.
+        The first bad batch ends the log, and removes the `later` segments. They are None for a flushed segment. There a
+        bad batch is damage, not a torn write, and stays where it is.
         """
         states = self._new_producer_states()
         rebuild_producers(states, self.segments, self.log_start_offset, segment.base_offset, self.now_ms, clean=False)
@@ -283,7 +268,7 @@ class _Loader:
         segment.start_rebuild()
         is_flushed = later is None
         end = self._end_of(segment, is_flushed=is_flushed)
-        # What was flushed is no torn write: a gap in it is compaction's.
+        # Flushed data is not a torn write, so a gap in it is from compaction.
         gaps_end = LONG_MAX if is_flushed or self.may_have_gaps else self.recovery_point
         scan = RecoveryScan(segment, self.epochs, states, end, gaps_end)
         valid = segment.size
@@ -293,8 +278,10 @@ class _Loader:
             self._note_problem(error)
             if later is not None:
                 valid = error.position or 0
-                self._keep_whole_batches(segment, valid)
-                # First what follows, then the cut itself: after a crash in between, this is done again.
+                # A torn tail is not kept, unless it contains whole batches.
+                if not self.may_be_torn or has_whole_batch(segment, valid):
+                    self.report.broken.append(copy_tail(self.files, self.directory, segment, valid))
+                # First the later segments, then the cut itself: after a crash in between, both are done again.
                 self._set_aside(later, segment)
         self.report.bytes_cut += segment.finish_rebuild(scan.found, valid)
         states.take_snapshot()
@@ -305,66 +292,25 @@ class _Loader:
         _log.warning("%s: %s", self.partition, problem)
 
     def _end_of(self, segment: Segment, *, is_flushed: bool) -> Offset:
-        """An offset that no batch of a segment reaches."""
+        """Return an offset that no batch of a segment reaches."""
         ends = [later.base_offset for later in self.segments.after(segment.base_offset)[:1]]
         if is_flushed and self.recovery_point:
             ends.append(self.recovery_point)
         return min(ends, default=LONG_MAX)
 
-    def _keep_whole_batches(self, segment: Segment, position: int) -> None:
-        """A torn tail is noise; whole batches in it are data, and kept aside. So is what cannot be a torn tail."""
-        if not self.may_be_torn or self._has_whole_batch(segment, position):
-            target = f"{segment.log.path}.{position}.broken"
-            self._copy(segment, position, target)
-            self.report.broken.append(target)
-
-    def _has_whole_batch(self, segment: Segment, position: int) -> bool:
-        """Whether a checksum holds in what would be cut: behind the damage, or at it, if only the offset is wrong."""
-        try:
-            check_batch(*next(segment.batches(position)))
-            return True
-        except CorruptBatch:
-            return next_position(segment.log, position, segment.size, segment.base_offset, None) is not None
-
-    def _copy(self, segment: Segment, position: int, target: str) -> None:
-        copy = self.files.open(target, create=True)
-        try:
-            copy.truncate(0)
-            done = 0
-            while position + done < segment.size:
-                chunk = segment.log.read(position + done, min(_COPY_CHUNK, segment.size - position - done))
-                if not chunk:
-                    break
-                copy.write(done, chunk)
-                done += len(chunk)
-            copy.sync()
-        finally:
-            copy.close()
-        self.files.sync_directory(self.directory)
-
     def _set_aside(self, later: Sequence[Segment], cut: Segment) -> None:
-        """Segments after a cut do not follow it any more: their data is kept as `.broken`, their indexes go."""
+        """Keep the data of segments after a cut as `.broken`, and remove their indexes."""
+        self.report.broken += set_segments_aside(self.files, self.directory, self.segments, later)
         for segment in reversed(later):
-            self.segments.remove(segment.base_offset)
-            segment.release()
-            if segment.size:
-                target = f"{segment.log.path}.broken"
-                self.files.replace(segment.log.path, target)
-                self.report.broken.append(target)
-            segment.remove_files()
-            self.files.remove(
-                join(self.directory, file_names.segment_file(segment.base_offset, file_names.PRODUCER_SNAPSHOT))
-            )
             self.report.problems.append(f"{segment.log.path} follows {cut.log.path}, which was cut; set aside")
-            self.files.sync_directory(self.directory)
 
     def _split(self, segment: Segment) -> list[Segment]:
-        """Cut a segment whose offsets span more than 2^31 into several that do not."""
+        """Split a segment whose offsets span more than 2^31."""
         parts: list[Segment] = []
         expected = segment.base_offset
         for header, view in segment.batches():
             if not expected <= header.base_offset <= header.last_offset < LONG_MAX:
-                reason = f"offsets {header.base_offset} to {header.last_offset} where {expected} is next"
+                reason = f"offsets {header.base_offset} to {header.last_offset} but {expected} is next"
                 raise CorruptBatch(reason, path=segment.log.path, position=header.position)
             expected = header.next_offset
             if not parts or not parts[-1].offset_index.fits(header.last_offset):

@@ -1,7 +1,7 @@
-"""RecoveryScan: a segment read whole, its batches taken into indexes, leader epochs and producer states.
+"""RecoveryScan: reads a segment whole and adds its batches to indexes, leader epochs and producer states.
 
-Most batches are as they should be, and a compiled loop takes them in runs (`scan_kernels.py`). What it stops at is
-looked at here: another format, a new leader epoch, an offset too large, damage. One batch further it goes on.
+A compiled loop processes runs of valid batches (`scan_kernels.py`). It stops at unusual batches: another format, a new
+leader epoch, an offset that is too large, damage. This module handles such a batch, and the loop continues after it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RecoveryScan:
     def __init__(
         self, segment: Segment, epochs: LeaderEpochs, states: ProducerStates, end_offset: Offset, gaps_end: Offset
     ) -> None:
-        """No batch reaches `end_offset`. From `gaps_end` on, each one starts where the last one ended."""
+        """No batch reaches `end_offset`. From `gaps_end` on, each batch starts where the last one ended."""
         self._segment = segment
         self._epochs = epochs
         self._states = states
@@ -36,7 +36,7 @@ class RecoveryScan:
         self.found = SegmentScan(segment.base_offset, min(end_offset, last_that_fits + 1), interval, gaps_end)
 
     def run(self, pass_over: Callable[[CorruptBatch], None] | None) -> None:
-        """Take all batches. One that is damaged is told to `pass_over`; if that is None, the scan ends there."""
+        """Process all batches. `pass_over` is called for a damaged batch. If it is None, the scan ends there."""
         for position, run in read_runs(self._segment.log, 0, self._segment.size):
             start = 0
             while start < len(run):
@@ -92,16 +92,17 @@ class RecoveryScan:
             states.complete(ended)
 
     def _check_offsets(self, header: BatchHeader) -> None:
-        """No checksum covers the offset. But it grows, stays below the next segment's, and seldom jumps."""
+        """Check the offset, which no checksum covers. It grows, stays below the next segment's, and seldom jumps."""
         expected = self.found.next_offset
         is_in_order = expected <= header.base_offset <= header.last_offset < self._end_offset
         jumps = header.base_offset > expected and header.magic == 2 and header.last_offset >= self._gaps_end
         fits = self._segment.offset_index.fits(header.last_offset)
         if jumps or not is_in_order or not (fits or self._is_passed(header)):
-            raise CorruptBatch(f"offsets {header.base_offset} to {header.last_offset} where {expected} is next")
+            raise CorruptBatch(f"offsets {header.base_offset} to {header.last_offset} but {expected} is next")
 
     def _is_passed(self, header: BatchHeader) -> bool:
-        """Whether the next batch goes on from an offset that is too large for a segment; if not, a bit flipped."""
+        """Return True if the next batch continues from an offset that is too large for a segment. If not, a bit has
+        flipped."""
         try:
             following = next(self._segment.headers(header.position + header.size), None)
         except CorruptBatch:
@@ -110,7 +111,7 @@ class RecoveryScan:
 
 
 def check_batch(header: BatchHeader, view: memoryview) -> None:
-    """Raise CorruptBatch unless the checksum holds, in whatever format."""
+    """Raise CorruptBatch if the checksum does not match, in any format."""
     if header.magic == 2:
         RecordBatch(view).check()
     else:

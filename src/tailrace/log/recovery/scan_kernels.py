@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, annotation_typing=False
-"""The loops over batches that recovery is made of: check them, and build a segment's indexes again.
+"""The loops of recovery over batches: check them, and rebuild a segment's indexes.
 
-Plain Python that Cython compiles in place, with its C types in scan_kernels.pxd: one source for both speeds, under the
-rules that `records/kernels.py` states.
+Plain Python that Cython compiles in place, with its C types in scan_kernels.pxd. The rules of `records/kernels.py`
+apply.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ COMPILED = not __file__.endswith(".py")
 
 
 def _int32(data: Buffer, position: int) -> int:
-    """Big-endian and signed; the caller has checked that four bytes are there."""
+    """Return a signed big-endian integer. The caller has checked that there are four bytes."""
     high = (data[position] ^ 0x80) - 0x80
     return high * 16777216 + (data[position + 1] << 16 | data[position + 2] << 8 | data[position + 3])
 
@@ -32,12 +32,12 @@ def _append_int32(out: bytearray, value: int) -> None:
 
 
 def _smallest_size(magic: int) -> int:
-    """Of a batch or message of a format, with its offset and length."""
+    """Return the smallest size of a batch or message of a format, with its offset and length."""
     return 61 if magic == 2 else 34 if magic == 1 else 26
 
 
 def whole_batches(view: Buffer, end: int) -> int:
-    """How many of the first `end` bytes are whole batches of a known format, going by their lengths alone."""
+    """Return how many of the first `end` bytes are whole batches of a known format, by their lengths alone."""
     if end > len(view):
         raise ValueError(f"{end} is past the {len(view)} bytes given")
     position = 0
@@ -51,30 +51,31 @@ def whole_batches(view: Buffer, end: int) -> int:
 
 
 class SegmentScan:
-    """What the batches of a segment come to, taken in order: the next offset, the largest timestamp, index entries.
+    """The summary of a segment's batches, added in order: the next offset, the largest timestamp, index entries.
 
-    `take_plain` takes all that is as it should be: format v2, a checksum that holds, offsets that follow on, no newer
-    leader epoch. What it stops at is for others to judge, who hand it over with `take`, or pass over it.
+    `take_plain` adds valid batches: format v2, a matching checksum, consecutive offsets, no newer leader epoch. It
+    stops at any other batch. The caller checks that batch and adds it with `take`, or skips it.
     """
 
     def __init__(self, base_offset: int, end_offset: int, index_interval: int, gaps_end: int) -> None:
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.end_offset = end_offset  # no offset may reach it
-        self.leader_epoch = -1  # the latest known
+        self.leader_epoch = -1  # the latest known epoch
         self.largest_timestamp = -1
-        self.largest_offset = base_offset  # the last of the first batch with the largest timestamp
+        self.largest_offset = base_offset  # the last offset of the first batch with the largest timestamp
         self.offset_entries = bytearray()
         self.time_entries = bytearray()
         self._index_interval = index_interval
-        self._gaps_end = gaps_end  # offsets below it may leave gaps
+        self._gaps_end = gaps_end  # offsets below it may have gaps
         self._unindexed = 0
         self._last_timestamp = -1
 
     def take_plain(self, data: memoryview, start: int, position: int, produced: list[memoryview]) -> int:
-        """Take plain batches from data[start:], which lies at `position` in the file; where the first other one lies.
+        """Add plain batches from data[start:], which is at `position` in the file. Return the position of the first
+        other batch.
 
-        `data` holds whole batches. Those that a producer with an id wrote are added to `produced`.
+        `data` has whole batches. Those of producers with an id are added to `produced`.
         """
         view = data
         end = len(view)
@@ -102,7 +103,7 @@ class SegmentScan:
         return start
 
     def take(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
-        """Take a batch that lies at `position` in the file; its offset fits into the segment."""
+        """Add a batch at `position` in the file. Its offset fits into the segment."""
         if max_timestamp > self.largest_timestamp:
             self.largest_timestamp = max_timestamp
             self.largest_offset = last_offset
@@ -115,7 +116,7 @@ class SegmentScan:
         self.next_offset = last_offset + 1
 
     def note_time(self) -> None:
-        """Add a time index entry for the largest timestamp, unless the last entry says as much."""
+        """Add a time index entry for the largest timestamp, unless the last entry has it."""
         if self.largest_timestamp > self._last_timestamp:
             self._last_timestamp = self.largest_timestamp
             _append_int32(self.time_entries, self.largest_timestamp >> 32)

@@ -1,8 +1,8 @@
-"""The batches of a leader that a follower appends as they are, at the offsets that they have: a BatchRun.
+"""A BatchRun: the batches of a leader that a follower appends unchanged, at their own offsets.
 
-A last batch that is cut short stays out. So does a batch of a later epoch than the leader's, and a batch that does not
-fit into a segment with the first one: compaction may leave gaps that large. The kernel `take_replicated` takes all
-batches of format 2 in one loop. Messages of formats 0 and 1 are taken one by one.
+An incomplete last batch is left out. So is a batch of a later epoch than the leader's, and a batch that does not fit
+into one segment with the first, because compaction may leave gaps that large. The kernel `take_replicated` reads all
+batches of format 2 in one loop. Messages of formats 0 and 1 are read one by one.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
 
 
 class BatchRun(NamedTuple):
-    """Batches that lie end to end and have their offsets."""
+    """Consecutive batches that have their offsets."""
 
     data: memoryview
     batches: list[tuple[int, Offset, int]]  # size, last offset, largest timestamp
     epochs: list[tuple[LeaderEpoch, Offset]]  # each with its first offset; -1 for messages of an old format
     produced: list[tuple[int, memoryview]]  # the batches with a producer id, each with its position
-    first_offset: Offset  # -1 for a message of an old format: the header names the last record only
+    first_offset: Offset  # -1 for a message of an old format, whose header has only the last offset
     max_timestamp: int
 
 
 def split_replicated(
     view: memoryview, next_offset: Offset, leader_epoch: LeaderEpoch, partition: TopicPartition
 ) -> BatchRun | None:
-    """Return the batches to append to a log that ends at `next_offset`, None if there are none.
+    """Return the batches to append to a log that ends at `next_offset`, or None if there are none.
 
-    Raises CorruptBatch or KafkaError if any of them must not be appended.
+    Raises CorruptBatch or KafkaError if one of them must not be appended.
     """
     batches: list[tuple[int, Offset, int]] = []
     epochs: list[tuple[LeaderEpoch, Offset]] = []
@@ -89,8 +89,8 @@ def split_replicated(
 def end_of_records(records: memoryview, leader_epoch: LeaderEpoch) -> tuple[Offset, LeaderEpoch] | None:
     """Return the offset after a leader's records, and the epoch of their last batch, without checking the records.
 
-    None if that cannot be read from the header of the last batch: the records are of an old format, or of a later epoch
-    than the leader's.
+    Return None if the header of the last batch does not give that: the records are of an old format, or of a later
+    epoch than the leader's.
     """
     position = last_batch(records)
     if position < 0:
@@ -106,13 +106,13 @@ def _checked_message(view: memoryview, position: int) -> BatchHeader:
 
 
 def _refuse(fault: int, view: memoryview, position: int, next_offset: Offset, partition: TopicPartition) -> NoReturn:
-    header = parse_header(view, position, position, len(view) - position)  # raises what is wrong with the header
+    header = parse_header(view, position, position, len(view) - position)  # raises the error of the header
     if fault == WRONG_CHECKSUM:
         RecordBatch(view[position : position + header.size]).check()
     if fault == NO_EPOCH:
         raise CorruptBatch(f"batch at offset {header.base_offset} of {partition} has no leader epoch")
     if fault == OFFSET_OVERFLOW:
-        raise CorruptBatch(f"batch at offset {header.base_offset} of {partition} ends past the last possible offset")
+        raise CorruptBatch(f"batch at offset {header.base_offset} of {partition} ends after the last possible offset")
     assert fault == OFFSET_BELOW, f"unknown fault {fault}"
     _refuse_offset(header.base_offset, next_offset, partition)
 
@@ -120,5 +120,5 @@ def _refuse(fault: int, view: memoryview, position: int, next_offset: Offset, pa
 def _refuse_offset(offset: Offset, next_offset: Offset, partition: TopicPartition) -> NoReturn:
     raise KafkaError(
         ErrorCode.OFFSET_OUT_OF_RANGE,
-        f"batch at offset {offset} of {partition} lies below the next offset {next_offset}",
+        f"batch at offset {offset} of {partition} is below the next offset {next_offset}",
     )

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, annotation_typing=False
-"""The loop over batches that a follower takes from its leader.
+"""The loop over batches that a follower receives from its leader.
 
-Plain Python that Cython compiles in place, with its C types in replicated_kernels.pxd: one source for both speeds,
-under the rules that `records/kernels.py` states.
+Plain Python that Cython compiles in place, with its C types in replicated_kernels.pxd. The rules of
+`records/kernels.py` apply.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tailrace.records.codecs.crc32c import crc32c
 COMPILED = not __file__.endswith(".py")
 
 # Why the loop ended before the batch at its position, in the order of the checks.
-CUT_SHORT = 0  # also: at the end of the bytes
+CUT_SHORT = 0  # also for the end of the bytes
 NOT_A_BATCH = 1
 OLD_FORMAT = 2
 WRONG_CHECKSUM = 3
@@ -26,7 +26,7 @@ OFFSET_OVERFLOW = 8
 
 
 def _int32(data: Buffer, position: int) -> int:
-    """Big-endian and signed; the caller has checked that four bytes are there."""
+    """Return a signed big-endian integer. The caller has checked that there are four bytes."""
     high = (data[position] ^ 0x80) - 0x80
     return high * 16777216 + (data[position + 1] << 16 | data[position + 2] << 8 | data[position + 3])
 
@@ -36,7 +36,7 @@ def _int64(data: Buffer, position: int) -> int:
 
 
 def _frame_fault(data: Buffer, start: int, end: int) -> int:
-    """Return why there is no whole v2 batch at a position, -1 if there is one."""
+    """Return why there is no whole v2 batch at a position, or -1 if there is one."""
     if end - start < 12:
         return 0
     size = _int32(data, start + 8) + 12
@@ -72,14 +72,14 @@ def take_replicated(
     epochs: list[tuple[int, int]],
     produced: list[tuple[int, memoryview]],
 ) -> tuple[int, int, int]:
-    """Take whole v2 batches from `start` on.
+    """Read whole v2 batches from `start` on.
 
-    Each batch has a checksum that holds, a leader epoch up to `epoch_max`, a base offset of `next_offset` or more, and
-    no offset more than 2^31 - 1 past the first one of all. `batches` gets the size, last offset and largest timestamp
-    of each. `epochs` gets an epoch and its first offset where it differs from the last one there. `produced` gets the
+    Each batch has a matching checksum, a leader epoch up to `epoch_max`, a base offset of at least `next_offset`, and
+    no offset more than 2^31 - 1 after the first one of all. `batches` gets the size, last offset and largest timestamp
+    of each. `epochs` gets an epoch and its first offset if it differs from the last one there. `produced` gets the
     batches with a producer id, each with its position.
 
-    Returns the position after the last batch, why the next one is not taken, and the largest timestamp (-1 if none).
+    Returns the position after the last batch, why the next one is not read, and the largest timestamp (-1 if none).
     """
     view = data
     end = len(view)
@@ -87,7 +87,7 @@ def take_replicated(
     largest = -1
     first_offset = -1
     if start < 0:
-        raise ValueError(f"{start} is no position")
+        raise ValueError(f"{start} is not a valid position; it must be at least 0")
     if epochs:
         epoch = epochs[len(epochs) - 1][0]
         first_offset = epochs[0][1]
@@ -101,7 +101,7 @@ def take_replicated(
         base_offset = _int64(view, start)
         delta = _int32(view, start + 23)
         if base_offset >= 0 and delta >= 0x7FFFFFFFFFFFFFFF - base_offset:
-            return start, 8, largest  # the offset after the last one would not fit into 64 bits
+            return start, 8, largest  # the offset after the last one would exceed 64 bits
         if first_offset >= 0 and base_offset + delta - first_offset > 0x7FFFFFFF:
             return start, 4, largest
         batch_epoch = _int32(view, start + 12)

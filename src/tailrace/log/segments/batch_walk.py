@@ -1,7 +1,7 @@
-"""Walking a log file: batch headers only, or whole batches, in bounded memory.
+"""Walks a log file: batch headers only, or whole batches, in bounded memory.
 
-Both know all three formats: a v2 batch, and the v0 and v1 messages of old logs, where a message (or a wrapper around a
-compressed set) takes the place of a batch and carries the offset of its *last* record.
+Both walks read all three formats: v2 batches, and the v0 and v1 messages of old logs. There a message (or a wrapper
+around a compressed set) takes the place of a batch and has the offset of its *last* record.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tailrace.log.disk.files import File
 from tailrace.log.recovery import scan_kernels
 from tailrace.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, Offset
-from tailrace.records import kernels
+from tailrace.records import header_kernels
 from tailrace.records.batch import (
     HEADER,
     HEADER_SIZE,
@@ -31,19 +31,19 @@ _INT64 = Struct(">q")
 _LEGACY_HEADER = Struct(">Ibb")  # CRC, magic, attributes
 _LEGACY_TIMESTAMP_POSITION = 18
 
-# Where batches are small, one read brings the headers between two index entries of 4 KB. Where they are large, a chunk
-# would bring record bytes that nobody looks at: a header at a time is the quicker way.
+# If batches are small, one read gets all headers between two index entries of 4 KB. If they are large, a chunk would
+# contain unused record bytes, and reading one header at a time is faster.
 _HEADER_CHUNK = 8 * 1024
 _SMALL_BATCH = 1024
-_RUN_SIZE = 512 * 1024  # what stays in a core's cache between reading and checking
+_RUN_SIZE = 512 * 1024  # fits in a core's cache between reading and checking
 
 
 class BatchHeader(NamedTuple):
-    """The header of a batch of any format, with the fields of `kernels.scan_batches`."""
+    """The header of a batch of any format, with the fields of `header_kernels.scan_batches`."""
 
     position: int
     size: int
-    base_offset: Offset  # for v0 and v1 the same as last_offset: the first is only known by unpacking
+    base_offset: Offset  # equal to last_offset for v0 and v1, where only decoding gives the first
     last_offset: Offset
     leader_epoch: int
     magic: int
@@ -62,15 +62,16 @@ class BatchHeader(NamedTuple):
 
 
 def parse_header(data: bytes | bytearray | memoryview, start: int, position: int, available: int) -> BatchHeader:
-    """The header at data[start:], of a batch at `position` in its file with `available` bytes from there to the end."""
+    """Return the header at data[start:] of a batch at `position` in its file, with `available` bytes from there to the
+    end."""
     if available < LOG_OVERHEAD:
-        raise CorruptBatch(f"{available} bytes are left, fewer than a batch's offset and length")
+        raise CorruptBatch(f"{available} bytes follow the last batch, fewer than a batch's offset and length")
     offset, length = PREFIX.unpack_from(data, start)
     size = length + LOG_OVERHEAD
     if size < 26:
         raise CorruptBatch(f"batch length {length} is too small")
     if size > available:
-        raise CorruptBatch(f"batch claims {size} bytes, {available} are there")
+        raise CorruptBatch(f"batch length gives {size} bytes, but only {available} follow")
     magic = data[start + MAGIC_POSITION]
     if magic == 2:
         if size < HEADER_SIZE:
@@ -90,7 +91,7 @@ def parse_header(data: bytes | bytearray | memoryview, start: int, position: int
 
 
 def walk_headers(file: File, start: int, end: int) -> Iterator[BatchHeader]:
-    """The headers from byte `start` on; CorruptBatch, with its place, where the bytes make no sense."""
+    """Yield the headers from byte `start` on. Raise CorruptBatch, with its position, for invalid bytes."""
     position = start
     chunk, chunk_start = b"", start
     chunk_size = HEADER_SIZE
@@ -114,14 +115,14 @@ def walk_headers(file: File, start: int, end: int) -> Iterator[BatchHeader]:
 
 
 def find_header(file: File, start: int, end: int, offset: Offset) -> BatchHeader | None:
-    """The first batch from byte `start` on that reaches `offset`; as `walk_headers` would find it, only quicker."""
+    """Return the first batch from byte `start` on that reaches `offset`. This is a faster `walk_headers`."""
     position = start
     chunk_size = HEADER_SIZE
     while position < end:
         chunk = file.read(position, min(chunk_size, end - position))
         inside = 0
         try:
-            inside, size, _, _ = kernels.find_batch(chunk, 0, len(chunk), offset)
+            inside, size, _, _ = header_kernels.find_batch(chunk, 0, len(chunk), offset)
             if size and inside + HEADER_SIZE <= len(chunk):
                 return parse_header(chunk, inside, position + inside, end - position - inside)
         except CorruptBatch as error:
@@ -131,14 +132,15 @@ def find_header(file: File, start: int, end: int, offset: Offset) -> BatchHeader
         chunk_size = _HEADER_CHUNK if inside < _SMALL_BATCH else HEADER_SIZE
         position += inside
     if position > end:
-        raise CorruptBatch(f"the last batch ends at {position}, past the end at {end}", path=file.path, position=start)
+        raise CorruptBatch(f"the last batch ends at {position}, after the end at {end}", path=file.path, position=start)
     return None
 
 
 def read_runs(file: File, start: int, end: int) -> Iterator[tuple[int, memoryview]]:
-    """The bytes from `start` on in pieces of whole batches, each with its position; good until the next one is taken.
+    """Yield the bytes from `start` on in pieces of whole batches, each with its position. A piece is valid until the
+    next one.
 
-    CorruptBatch, with its place, where the bytes make no sense.
+    Raises CorruptBatch, with its position, for invalid bytes.
     """
     buffer = bytearray(min(_RUN_SIZE, max(end - start, 0)))
     position = start
@@ -160,7 +162,7 @@ def read_runs(file: File, start: int, end: int) -> Iterator[tuple[int, memoryvie
 
 
 def read_batches(file: File, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """The batches from byte `start` on with all their bytes. A batch's view is good until the next one is taken."""
+    """Yield the batches from byte `start` on with all their bytes. A batch's view is valid until the next one."""
     for position, run in read_runs(file, start, end):
-        for inside, size, *fields in kernels.scan_batches(run, 0, len(run))[0]:
+        for inside, size, *fields in header_kernels.scan_batches(run, 0, len(run))[0]:
             yield BatchHeader(position + inside, size, *fields), run[inside : inside + size]

@@ -1,4 +1,4 @@
-"""LogPosition and FileSlice: where a record is, and which bytes a read hands over."""
+"""LogPosition and FileSlice: the position of a record, and the bytes that a read returns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tailrace.model.ids import Offset
 
 
 class LogPosition(NamedTuple):
-    """An offset and its place: the segment that holds it and the byte where its batch starts."""
+    """An offset with its segment and the byte position of its batch."""
 
     offset: Offset
     segment_base_offset: Offset = -1
@@ -17,13 +17,13 @@ class LogPosition(NamedTuple):
 
     @property
     def is_offset_only(self) -> bool:
-        """Known by number only; the place has yet to be looked up."""
+        """Return True if segment and byte position are not known yet."""
         return self.segment_base_offset < 0
 
 
 class FileSlice:
-    """A range of a segment's file, to be sent or read later; keeping it keeps the file open. Its length is its size,
-    so that it can stand among the buffers of a response."""
+    """A range of a segment's file, to be sent or read later. It keeps the file open. Its length is its size, so that it
+    can be one of the buffers of a response."""
 
     __slots__ = ("file", "position", "size")
 

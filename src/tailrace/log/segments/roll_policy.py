@@ -1,4 +1,4 @@
-"""When a new segment has to be started: size, age, a full index, offset overflow."""
+"""The rules for starting a new segment: size, age, a full index, offset overflow."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ class RollReason(Enum):
 class SegmentRoom(NamedTuple):
     """The room in an active segment: limits beyond which a new one has to be started."""
 
-    bytes: int
+    segment: Segment | None
+    config: TopicConfig | None  # that the limits are from
+    bytes: int  # of the segment
     timestamp_max: int
-    batches: int  # that need no further look at the indexes and the age
+    batches: int  # that need no new check of indexes and age
     offset_max: Offset
 
     def roll_reason(self, size: int, max_timestamp: int, last_offset: Offset) -> RollReason | None:
-        """Return why an append of this size, time and last offset must start a new segment, None if it need not."""
+        """Return why an append of this time and last offset, after which the segment has `size` bytes, must start a new
+        segment, or None if it need not."""
         if size > self.bytes:
             return RollReason.SIZE
         if max_timestamp > self.timestamp_max:
@@ -42,30 +45,29 @@ class SegmentRoom(NamedTuple):
         return None
 
 
-NO_ROOM: Final = SegmentRoom(0, _EXPIRED, 0, -1)
+NO_ROOM: Final = SegmentRoom(None, None, 0, _EXPIRED, 0, -1)
 
 
-def room_in(segment: Segment, config: TopicConfig, now_ms: int) -> SegmentRoom:
-    """Return the room in an active segment."""
-    size = segment.size
+def room_in(segment: Segment, now_ms: int) -> SegmentRoom:
+    """Return the room in an active segment, under its config."""
+    config = segment.config
     batches = 0 if segment.has_full_index else segment.index_room
     timestamp_max = LONG_MAX
-    if size:
-        # Jitter keeps thousands of partitions that were made together from rolling together.
-        age_max = config.roll_ms - segment.jitter_ms
-        first = segment.first_batch_timestamp()
-        if first >= 0:
-            timestamp_max = first + age_max
-        elif now_ms - segment.created_ms > age_max:
+    first = segment.first_batch_timestamp()
+    # Jitter keeps thousands of partitions that were created together from rolling together.
+    age_max = config.roll_ms - segment.jitter_ms
+    if first >= 0:
+        timestamp_max = first + age_max
+    else:
+        batches = min(batches, 1)  # the age is counted from the first batch, or in real time
+        if segment.size and now_ms - segment.created_ms > age_max:
             timestamp_max = _EXPIRED
-    elif batches:
-        batches = 1  # the age is counted from the first batch
-    room = config.roll_bytes - size, timestamp_max, batches, segment.base_offset + INT_MAX
+    room = segment, config, config.roll_bytes, timestamp_max, batches, segment.base_offset + INT_MAX
     return _new_tuple(SegmentRoom, room)
 
 
 def check_segment_size(size: int, partition: TopicPartition, config: TopicConfig) -> None:
-    """Raise KafkaError if an append does not even fit into a new segment."""
+    """Raise KafkaError if an append does not fit into an empty segment."""
     if size > config.roll_bytes:
         raise KafkaError(
             ErrorCode.RECORD_LIST_TOO_LARGE,

@@ -2,7 +2,7 @@
 
 Invariants
     1. Every offset in it lies in [base offset, base offset + 2^31).
-    2. `size` counts whole batches; bytes past it (a preallocated or torn tail) are never read.
+    2. `size` counts whole batches; bytes after it (a preallocated or torn tail) are never read.
     3. The last entry of either sparse index lies below `size`.
     4. `max_timestamp` is the largest timestamp of its batches, `max_timestamp_offset` the last offset of the first
        batch that has it.
@@ -10,10 +10,11 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from tailrace.log.disk import file_names
-from tailrace.log.disk.files import File, Files, join
+from tailrace.log.disk.files import File, Files, ReportsOpening, join
 from tailrace.log.recovery.scan_kernels import SegmentScan
 from tailrace.log.segments.batch_walk import BatchHeader, read_batches, walk_headers
 from tailrace.log.segments.indexes.index_trust import (
@@ -79,7 +80,7 @@ class Segment:
         self._largest: TimestampOffset | None = None
         self._first_batch_timestamp: int | None = None
         self._bytes_since_index_entry = 0
-        self.index_room = 0  # at least so many entries fit into both indexes; counted again when none seems to
+        self.index_room = 0  # a lower bound of the free entries in both indexes; computed again when it is 0
 
     def _path(self, kind: str) -> str:
         return join(self.directory, file_names.segment_file(self.base_offset, kind, self.suffix))
@@ -144,15 +145,19 @@ class Segment:
             suffix=suffix,
         )
 
-    # What is in it
+    def report_opening(self, opened: Callable[[Segment], object]) -> None:
+        """Call a function whenever this segment opens its log file."""
+        if isinstance(self.log, ReportsOpening):
+            self.log.report_opening(partial(opened, self))
 
     def read_through(self, log: File) -> None:
-        """Use another object for the log file, as `log explain` does to see what is read."""
+        """Use another object for the log file, so that `log explain` sees the reads."""
         self.log = log
 
     @property
     def largest(self) -> TimestampOffset:
-        """The largest timestamp and the last offset of the first batch with it; from the time index after a reopen."""
+        """Return the largest timestamp and the last offset of the first batch with it. After a reopen they are from the
+        time index."""
         if self._largest is None:
             self._largest = largest_timestamp(self.log, self.offset_index, self.time_index, self.size)
         return self._largest
@@ -165,25 +170,26 @@ class Segment:
     def has_full_index(self) -> bool:
         if self.index_room <= 0:
             offsets, times = self.offset_index.file, self.time_index.file
-            # The time index keeps a slot for the entry that sealing adds.
+            # The time index keeps a slot for the entry that is added when the segment is sealed.
             self.index_room = min(offsets.max_entries - offsets.count, times.max_entries - 1 - times.count)
         return self.index_room <= 0
 
     def retention_timestamp_ms(self) -> int:
-        """Return the largest timestamp, or the file's date if no record has one: for retention and lookups by time."""
+        """Return the largest timestamp, or the file's date if no record has one, for retention and lookups by time."""
         return self.max_timestamp if self.max_timestamp >= 0 else self.modified_ms()
 
     def modified_ms(self) -> int:
         return self._files.modified_ms(self.log.path)
 
     def first_batch_timestamp(self) -> int:
-        """The first batch's largest timestamp, from which the segment's age is counted; -1 while there is none."""
+        """Return the first batch's largest timestamp, from which the segment's age is counted, or -1 without
+        a batch."""
         if self._first_batch_timestamp is None and self.size:
             self._first_batch_timestamp = next(self.headers()).max_timestamp
         return NO_TIMESTAMP if self._first_batch_timestamp is None else self._first_batch_timestamp
 
     def compaction_timestamp_ms(self) -> int:
-        """The first batch's timestamp for the compaction lag; as late as can be where it is not known."""
+        """Return the first batch's timestamp for the compaction lag, or the largest possible one if it is unknown."""
         first = self.first_batch_timestamp()
         return first if first >= 0 else LONG_MAX
 
@@ -194,17 +200,17 @@ class Segment:
         return read_batches(self.log, start, self.size if end is None else end)
 
     def next_offset(self) -> Offset:
-        """One past the last offset, found from the last index entry on."""
+        """Return the offset after the last one, found from the last index entry on."""
         return offset_after(self.log, self.offset_index, self.size)
 
     def index_problem(self) -> str | None:
-        """Return why the indexes must not be appended to, None if the log agrees with them."""
+        """Return why nothing may be appended to the indexes, or None if the log agrees with them."""
         return index_problem(self.log, self.offset_index, self.time_index, self.size)
 
     # Append
 
     def append(self, data: Buffer, batches: Sequence[tuple[int, Offset, int]]) -> None:
-        """Write batches at the end, with the index entries they call for.
+        """Write batches at the end, with their index entries.
 
         `batches` has the size, last offset and largest timestamp of each. If the write fails, nothing has changed.
         """
@@ -215,7 +221,7 @@ class Segment:
         try:
             self.log.write(position, data)
         except OSError:
-            # Disk full, most likely: nothing of a half-written batch may stay behind what is already there.
+            # Probably the disk is full. No part of an incomplete batch may stay after the existing ones.
             self.log.truncate(position)
             raise
         largest, since_entry = self._largest or self.largest, self._bytes_since_index_entry
@@ -236,22 +242,23 @@ class Segment:
     # Read
 
     def find(self, offset: Offset, probes: list[int] | None = None) -> BatchHeader | None:
-        """The first batch that reaches `offset`: index entry below it, then header by header."""
+        """Return the first batch that reaches `offset`: from the index entry below it, header by header."""
         return find_batch(self.log, self.offset_index, self.size, offset, probes)
 
     def read(
         self, start: Offset, max_bytes: int, end_position: int | None, *, at_least_one: bool, end: Offset = LONG_MAX
     ) -> tuple[LogPosition, FileSlice | None, bool] | None:
-        """Find the bytes from `start` on: (position of its batch, slice, True if the first batch is cut short).
+        """Find the bytes from `start` on: (position of its batch, slice, True if the first batch is incomplete).
 
-        `end_position` is where the readable part ends; None when none of this segment is. `end` is past its last
-        offset. Returns None if this segment has nothing at or past `start`.
+        `end_position` is the end of the readable part, None if nothing of this segment is readable. `end` is after its
+        last offset. Returns None if this segment has nothing at or after `start`.
         """
         header = self.find(start)
         if header is None:
             return None
         if not (self.base_offset <= header.base_offset and header.last_offset < end):
-            # No checksum covers an offset. A reader that follows a wrong one out of its segment misses the next one's.
+            # No checksum covers an offset. A reader that follows a wrong offset out of its segment would miss the next
+            # segment's.
             wrong = f"offsets {header.base_offset} to {header.last_offset} between {self.base_offset} and {end}"
             raise CorruptBatch(wrong, path=self.log.path, position=header.position)
         place = LogPosition(header.base_offset, self.base_offset, header.position)
@@ -262,16 +269,17 @@ class Segment:
         return place, FileSlice(self.log, header.position, size), limit < header.size
 
     def upper_bound_offset(self, position: int) -> Offset | None:
-        """An offset that no batch before this byte position reaches; None when only the segment's end will do."""
+        """Return an offset that no batch before this byte position reaches, or None if only the segment's end is such
+        an offset."""
         entry = self.offset_index.upper_bound(position)
         return entry.offset if entry and holds(self.log, self.size, entry) else None
 
     def timestamp_start(self, timestamp: int, start: Offset, probes: list[int] | None = None) -> OffsetPosition:
-        """Return where a walk for the first record at or after a timestamp starts."""
+        """Return the start of a walk for the first record at or after a timestamp."""
         return self.offset_start(max(self.time_index.lookup(timestamp, probes).offset, start))
 
     def offset_start(self, offset: Offset) -> OffsetPosition:
-        """Return where a walk for an offset starts."""
+        """Return the start of a walk for an offset."""
         return trusted(self.log, self.offset_index, self.size, self.offset_index.lookup(offset))
 
     # Truncate and rebuild
@@ -287,7 +295,7 @@ class Segment:
         if header is not None:
             cut = self.size - header.position
             self.log.truncate(header.position)
-            # What is appended next must not be found in front of what was cut off here.
+            # New records must not follow bytes that are to be cut here.
             self.log.sync()
             self.size = header.position
         if self.size == 0:
@@ -299,7 +307,7 @@ class Segment:
         return cut
 
     def start_rebuild(self) -> None:
-        """Empty the indexes and forget what they said; `finish_rebuild` follows."""
+        """Empty the indexes and drop their cached values. Call `finish_rebuild` afterwards."""
         self.index_room = 0
         self.offset_index.reset()
         self.time_index.reset()
@@ -307,7 +315,7 @@ class Segment:
         self._bytes_since_index_entry = 0
 
     def finish_rebuild(self, scan: SegmentScan, valid_bytes: int) -> int:
-        """Take over the result of a scan and cut what follows the last valid batch. Return how many bytes were cut."""
+        """Apply the result of a scan and cut the bytes after the last valid batch. Return how many bytes were cut."""
         cut = self.size - valid_bytes
         if cut:
             self.log.truncate(valid_bytes)
@@ -317,13 +325,13 @@ class Segment:
         scan.note_time()
         self.offset_index.file.append(bytes(scan.offset_entries))
         self.time_index.file.append(bytes(scan.time_entries))
-        # Each as a whole, so that an index that is there is right, even after a crash on the way.
+        # Each file is replaced as a whole, so that an existing index is right, even after a crash in between.
         self.transaction_index.rewrite()
         self.time_index.file.rewrite()
         self.offset_index.file.rewrite()
         return cut
 
-    # Its life on disk
+    # Files on disk
 
     def seal(self, *, sync: bool = False) -> None:
         """End the appends: add the last time index entry, write out the indexes, cut off a preallocated tail."""
@@ -334,7 +342,7 @@ class Segment:
         self.release()
 
     def flush(self) -> None:
-        """Make everything in it durable."""
+        """Make all files durable."""
         self.log.sync()
         self.offset_index.file.sync()
         self.time_index.file.sync()
@@ -349,7 +357,7 @@ class Segment:
         self.release()
 
     def _complete_indexes(self, *, sync: bool = False) -> None:
-        # An index that the log contradicts, in a segment sealed long ago, stays as it is.
+        # In a segment sealed long ago, an index that the log contradicts stays unchanged.
         if self._largest is not None and self._largest.offset >= self.time_index.last().offset:
             self.time_index.append(*self._largest)
         self.transaction_index.write_out()
@@ -363,7 +371,7 @@ class Segment:
         self.time_index.file.release()
 
     def rename(self, suffix: str) -> None:
-        """Give all its files another suffix."""
+        """Rename all files to another suffix."""
         for kind in SEGMENT_KINDS:
             target = join(self.directory, file_names.segment_file(self.base_offset, kind, suffix))
             if self._files.exists(self._path(kind)):
@@ -371,7 +379,7 @@ class Segment:
         self._set_place(self.directory, suffix)
 
     def moved_to(self, directory: str) -> None:
-        """Note that the folder was renamed. The open file stays the same."""
+        """Record that the folder was renamed. The open file stays the same."""
         self._set_place(directory, self.suffix)
 
     def _set_place(self, directory: str, suffix: str) -> None:
@@ -381,9 +389,12 @@ class Segment:
         self.time_index.file.path = self._path(file_names.TIME_INDEX)
         self.transaction_index.path = self._path(file_names.TRANSACTION_INDEX)
 
+    def paths(self) -> list[str]:
+        return [self._path(kind) for kind in SEGMENT_KINDS]
+
     def remove_files(self) -> None:
-        for kind in SEGMENT_KINDS:
-            self._files.remove(self._path(kind))
+        for path in self.paths():
+            self._files.remove(path)
 
     def __repr__(self) -> str:
         return f"Segment({self.log.path}, {self.size} B)"

@@ -1,4 +1,4 @@
-"""SegmentList: segments ordered by base offset; the last one is active, the others are sealed."""
+"""SegmentList: segments ordered by base offset. The last one is active, the others are sealed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tailrace.model.ids import Offset
 class SegmentList:
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._segments = sorted(segments, key=lambda segment: segment.base_offset)
-        self._base_offsets = [segment.base_offset for segment in self._segments]
+        self.base_offsets = [segment.base_offset for segment in self._segments]  # read only for others
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -39,51 +39,57 @@ class SegmentList:
     def sealed(self) -> list[Segment]:
         return self._segments[:-1]
 
-    @property
-    def base_offsets(self) -> list[Offset]:
-        return self._base_offsets
-
     def get(self, base_offset: Offset) -> Segment | None:
-        slot = bisect_left(self._base_offsets, base_offset)
-        found = slot < len(self._segments) and self._base_offsets[slot] == base_offset
+        slot = bisect_left(self.base_offsets, base_offset)
+        found = slot < len(self._segments) and self.base_offsets[slot] == base_offset
         return self._segments[slot] if found else None
 
     def floor_slot(self, offset: Offset) -> int:
-        """The slot of the last segment that starts at or below `offset`; -1 if all start later."""
-        return bisect_right(self._base_offsets, offset) - 1
+        """Return the slot of the last segment that starts at or below `offset`, or -1 if all start later."""
+        return bisect_right(self.base_offsets, offset) - 1
+
+    def floor(self, offset: Offset) -> tuple[Segment, Offset | None] | None:
+        """Return the segment at `floor_slot` and the base offset of the next one, None if all start later."""
+        base_offsets = self.base_offsets
+        following = bisect_right(base_offsets, offset)
+        if not following:
+            return None
+        return self._segments[following - 1], base_offsets[following] if following < len(base_offsets) else None
 
     def tail(self, slot: int) -> list[Segment]:
-        """The segments from a slot on."""
+        """Return the segments from a slot on."""
         return self._segments[slot:]
 
     def after(self, base_offset: Offset) -> list[Segment]:
-        """The segments that start past `base_offset`."""
-        return self._segments[bisect_right(self._base_offsets, base_offset) :]
+        """Return the segments that start after `base_offset`."""
+        return self._segments[bisect_right(self.base_offsets, base_offset) :]
 
     def between(self, start: Offset, end: Offset) -> list[Segment]:
-        """The segments that may hold offsets in [start, end): the floor of `start` and those that start below `end`."""
+        """Return the segments that may have offsets in [start, end): the floor of `start` and those that start below
+        `end`."""
         if start >= end:
             return []
-        return self._segments[max(self.floor_slot(start), 0) : bisect_left(self._base_offsets, end)]
+        return self._segments[max(self.floor_slot(start), 0) : bisect_left(self.base_offsets, end)]
 
     def add(self, segment: Segment) -> None:
-        """Put a segment in, in place of one with the same base offset."""
-        slot = bisect_left(self._base_offsets, segment.base_offset)
-        if slot < len(self._segments) and self._base_offsets[slot] == segment.base_offset:
+        """Add a segment. It replaces a segment with the same base offset."""
+        slot = bisect_left(self.base_offsets, segment.base_offset)
+        if slot < len(self._segments) and self.base_offsets[slot] == segment.base_offset:
             self._segments[slot] = segment
         else:
             self._segments.insert(slot, segment)
-            self._base_offsets.insert(slot, segment.base_offset)
+            self.base_offsets.insert(slot, segment.base_offset)
 
     def remove(self, base_offset: Offset) -> None:
-        slot = bisect_left(self._base_offsets, base_offset)
-        assert self._base_offsets[slot] == base_offset, f"no segment starts at {base_offset}"
-        del self._segments[slot], self._base_offsets[slot]
+        slot = bisect_left(self.base_offsets, base_offset)
+        assert self.base_offsets[slot] == base_offset, f"no segment starts at {base_offset}"
+        del self._segments[slot], self.base_offsets[slot]
 
     def aborted_transactions(self, base_offset: Offset, start: Offset, end: Offset) -> list[AbortedTransaction]:
-        """The aborted transactions that overlap [start, end): in the index of this segment and of later ones."""
+        """Return the aborted transactions that overlap [start, end), from the index of this segment and of
+        later ones."""
         found: list[AbortedTransaction] = []
-        for segment in self.tail(bisect_left(self._base_offsets, base_offset)):
+        for segment in self.tail(bisect_left(self.base_offsets, base_offset)):
             some, is_complete = segment.transaction_index.collect(start, end)
             found += some
             if is_complete:

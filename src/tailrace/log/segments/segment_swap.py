@@ -1,12 +1,12 @@
-"""Putting new segments in place of old ones so that a crash at any step leaves one or the other, never a mix.
+"""Replaces segments so that a crash at any step leaves either the old or the new ones, never a mix.
 
-    1  the new files are complete and durable as `.cleaned`            crash: they are thrown away
-    2  `.cleaned` → `.swap`, last segment first, durable one by one    crash: thrown away while any `.cleaned` is left
-    3  the old files → `.deleted`, durable                             crash: the swap is carried on
-    4  `.swap` → no suffix, first segment first, durable one by one    crash: the swap is carried on from there
+    1  the new files are complete and durable as `.cleaned`            crash: they are removed
+    2  `.cleaned` → `.swap`, last segment first, durable one by one    crash: removed while any `.cleaned` is left
+    3  the old files → `.deleted`, durable                             crash: the swap is completed
+    4  `.swap` → no suffix, first segment first, durable one by one    crash: the swap is completed from there
 
-Apache Kafka does the same renames; the folder is synced between the steps here, so that they also hold on file systems
-that reorder them. `recovery.py` carries an interrupted swap on.
+Apache Kafka does the same renames. Here the folder is synced between the steps, so that this also works on file systems
+that reorder them. `recovery.py` completes an interrupted swap.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tailrace.log.segments.segment_list import SegmentList
 def swap_segments(
     files: Files, directory: str, segments: SegmentList, new: Sequence[Segment], old: Sequence[Segment]
 ) -> None:
-    """Put `new` (`.cleaned` files, sealed and flushed) into the list in place of `old`, which becomes `.deleted`."""
+    """Replace `old` in the list with `new` (`.cleaned` files, sealed and flushed). The files of `old` become
+    `.deleted`."""
     ordered = sorted(new, key=lambda segment: segment.base_offset)
     for segment in reversed(ordered):
         segment.rename(file_names.SWAP)

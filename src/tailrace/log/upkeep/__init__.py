@@ -1,8 +1,8 @@
 """Upkeep of a log: flushes, retention, and the removal of files.
 
 durability.py  Durability: the recovery point, and the flushes that move it
-retention.py   which segments must be deleted, and why
+retention.py   selects the segments to delete, with the reason
 removal.py     Removal: files are renamed at once and removed later
-deferred.py    Deferred: work that waits for its time
+deferred.py    Deferred: work that is due later
 log_owner.py   LogOwner: the work that a log leaves to its directory
 """

@@ -1,6 +1,6 @@
-"""Deferred: work that waits for its time, such as removing files some while after they were marked.
+"""Deferred: work that is due later, such as the removal of files some time after they were marked.
 
-The log never starts a thread or reads a clock. Its owner calls `run_due` from time to time.
+The log never starts a thread or reads a clock. Its owner calls `run_due` regularly.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Deferred:
             self._on_first()
 
     def notify(self, on_first: Action) -> None:
-        """Call back whenever work is added where there was none."""
+        """Call `on_first` whenever work is added and there was none before."""
         self._on_first = on_first
 
     def run_due(self, now_ms: int) -> int:
-        """Run the work that is due, in order of its time. Return how many pieces were run."""
+        """Run the work that is due, in order of its time. Return how many actions were run."""
         done = 0
         while self._heap and self._heap[0][0] <= now_ms:
             action = heappop(self._heap)[2]

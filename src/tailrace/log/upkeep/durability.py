@@ -1,4 +1,4 @@
-"""Durability: up to which offset a log is on disk for certain, the recovery point, and the flushes that move it."""
+"""Durability: the recovery point, up to which a log is certainly on disk, and the flushes that move it."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ class Durability:
 
     def flush_to(self, offset: Offset, now_ms: int) -> None:
         """Make everything below `offset` durable."""
-        offset = min(offset, self._marks.log_end.offset)  # a truncation may have come between
+        offset = min(offset, self._marks.log_end.offset)  # a truncation may have happened meanwhile
         if offset > self.recovery_point:
             self._flush_segments(offset)
             self.note_flushed(offset, now_ms)
 
     def _flush_segments(self, end: Offset) -> None:
-        # Names are durable since the next segment was created, and recovery reads the last one anyway.
+        # Names are durable since the next segment was created, and recovery reads the last segment anyway.
         for segment in self._segments.between(self.recovery_point, end):
             segment.flush()
 
     def note_flushed(self, offset: Offset, now_ms: int) -> None:
-        """Move the recovery point to `offset`, once the epochs are durable too: recovery does not look for them."""
+        """Move the recovery point to `offset`, once the epochs are durable too, because recovery does not search for
+        them."""
         if offset > self.recovery_point:
             self.last_flush_ms = now_ms
             if self._epochs.make_durable():
@@ -51,11 +52,11 @@ class Durability:
         self.recovery_point = min(self.recovery_point, end)
 
     def note_start(self, start: Offset) -> None:
-        """Raise the recovery point to the new start of the log: what lay below is gone."""
+        """Raise the recovery point to the new log start, because the records below are deleted."""
         self.recovery_point = max(self.recovery_point, start)
 
     def begin_if_due(self, now_ms: int, flush_ms: int) -> bool:
-        """Return True if a flush has to begin: there is something to flush, and the last one is `flush_ms` ago."""
+        """Return True if a flush has to begin: there is unflushed data, and the last flush was `flush_ms` ago."""
         is_due = self._marks.log_end.offset > self.recovery_point and now_ms - self.last_flush_ms >= flush_ms
         if is_due:
             self.last_flush_ms = now_ms

@@ -1,9 +1,12 @@
-"""LogOwner: does the work that a log leaves to others. This one, for a log without a directory, does it at once."""
+"""LogOwner: does the work that a log leaves to its owner. This class, for a log without a directory, does it
+at once."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from tailrace.log.disk.files import Files
 from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset, TopicPartition
@@ -19,11 +22,19 @@ L = TypeVar("L", bound=OwnedLog)
 
 
 class LogOwner(Generic[L]):
+    def watch(self, segments: Iterable[Segment]) -> None:
+        """Note segments of a log. Their files may be closed at any time between two uses."""
+
+    def remove_files(self, files: Files, paths: Sequence[str]) -> None:
+        """Remove files, without waiting. Some of them may be missing."""
+        for path in paths:
+            files.remove(path)
+
     def write_checkpoints(self) -> None:
-        """Write recovery points and log starts, since one of them was lowered."""
+        """Write recovery points and log starts, because one of them was lowered."""
 
     def note_deferred(self, partition: TopicPartition) -> None:
-        """Note that a log has deferred work, after it had none."""
+        """Note that a log has deferred work and had none before."""
 
     def flush_sealed(self, log: L, following: Segment, now_ms: int) -> None:
         """Make everything before a segment durable, with the producer snapshots."""
@@ -31,5 +42,5 @@ class LogOwner(Generic[L]):
         log.flush_to(following.base_offset, now_ms)
 
     def flush_soon(self, log: L, end: Offset, now_ms: int) -> None:
-        """Make everything below `end` durable; nobody waits for it."""
+        """Make everything below `end` durable, without waiting."""
         log.flush_to(end, now_ms)

@@ -1,4 +1,4 @@
-"""Removal: files are renamed away at once and removed later, when no reader holds them any more."""
+"""Removal: files are renamed at once and removed later, when no reader uses them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,29 @@ from tailrace.log.upkeep.deferred import Deferred
 
 
 class Removal:
-    def __init__(self, files: Files, deferred: Deferred, producers: ProducerStates) -> None:
+    def __init__(
+        self,
+        files: Files,
+        deferred: Deferred,
+        producers: ProducerStates,
+        remove_files: Callable[[Sequence[str]], None],
+    ) -> None:
+        """`remove_files` removes files now or soon."""
         self._files = files
+        self._remove_files = remove_files
         self._deferred = deferred
         self._producers = producers
 
     def mark_deleted(self, segments: Sequence[Segment], due_ms: int) -> None:
-        """Give the segments' files the suffix `.deleted`; they go at `due_ms`."""
+        """Rename the segments' files to the suffix `.deleted`. They are removed at `due_ms`."""
         for segment in segments:
             segment.rename(file_names.DELETED)
-            # One by one, from an end of the log: a crash may bring some back, but never with a hole between.
+            # One by one, from one end of the log: after a crash some may return, but never with a gap between them.
             self._files.sync_directory(segment.directory)
         self.remove_later(segments, due_ms)
 
     def replace(self, segments: SegmentList, old: Segment, make: Callable[[], Segment], due_ms: int) -> Segment:
-        """Put a new segment in place of an empty one with the same base offset, which stays if that fails."""
+        """Put a new segment in place of an empty one with the same base offset. If that fails, the old one stays."""
         old.rename(file_names.DELETED)
         try:
             segment = make()
@@ -43,17 +51,15 @@ class Removal:
         def remove() -> None:
             for segment in segments:
                 segment.release()
-                segment.remove_files()
+            self._remove_files([path for segment in segments for path in segment.paths()])
 
         self._deferred.add(due_ms, remove)
 
     def mark_snapshots_deleted(self, segments: Iterable[Segment], due_ms: int) -> None:
-        """The producer snapshots at the segments' base offsets go with them."""
+        """Remove the producer snapshots at the segments' base offsets with them."""
         paths = [self._producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]
 
         def remove() -> None:
-            for path in paths:
-                if path is not None:
-                    self._files.remove(path)
+            self._remove_files([path for path in paths if path is not None])
 
         self._deferred.add(due_ms, remove)

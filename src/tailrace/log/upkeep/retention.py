@@ -1,4 +1,5 @@
-"""Which segments may go, and why. Only whole segments go, oldest first, and never past the high watermark."""
+"""Retention: which segments are deleted, and why. Only whole segments are deleted, oldest first, and never beyond the
+high watermark."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ class DeletionReason(Enum):
 
 
 def reasons(config: TopicConfig) -> list[DeletionReason]:
-    """Return the reasons that apply to a topic, in the order in which its logs are looked at."""
+    """Return the reasons that apply to a topic, in the order in which they are checked."""
     return list(DeletionReason) if config.is_deleted_by_retention else [DeletionReason.LOG_START]
 
 
 def segments_to_delete(
     reason: DeletionReason, segments: SegmentList, marks: Watermarks, config: TopicConfig, now_ms: int
 ) -> list[Segment]:
-    """Return the oldest segments that must go for this reason."""
+    """Return the oldest segments that must be deleted for this reason."""
     if reason is DeletionReason.LOG_START:
         return below_log_start(segments, marks)
     if reason is DeletionReason.SIZE:
@@ -34,14 +35,14 @@ def segments_to_delete(
 
 
 def below_log_start(segments: SegmentList, marks: Watermarks) -> list[Segment]:
-    """Segments of which every record is before the log start offset."""
+    """Return the segments with all records before the log start offset."""
     return _leading(
         segments, marks, lambda segment, next_one: bool(next_one and next_one.base_offset <= marks.log_start_offset)
     )
 
 
 def beyond_size(segments: SegmentList, marks: Watermarks, config: TopicConfig) -> list[Segment]:
-    """Segments without which the log still holds `retention.bytes`."""
+    """Return the segments without which the log still has `retention.bytes`."""
     surplus = segments.total_size() - config.retention_bytes
     if config.retention_bytes < 0 or surplus < 0:
         return []
@@ -57,7 +58,7 @@ def beyond_size(segments: SegmentList, marks: Watermarks, config: TopicConfig) -
 
 
 def beyond_age(segments: SegmentList, marks: Watermarks, config: TopicConfig, now_ms: int) -> list[Segment]:
-    """Segments whose latest record is older than `retention.ms`."""
+    """Return the segments whose latest record is older than `retention.ms`."""
     if config.retention_ms < 0:
         return []
     return _leading(
@@ -70,7 +71,7 @@ def beyond_age(segments: SegmentList, marks: Watermarks, config: TopicConfig, no
 def _leading(
     segments: SegmentList, marks: Watermarks, may_go: Callable[[Segment, Segment | None], bool]
 ) -> list[Segment]:
-    """The oldest segments in a row that may go; the active one only if it holds something."""
+    """Return the oldest consecutive segments that may be deleted. The active one is included only if it has records."""
     going: list[Segment] = []
     for slot, segment in enumerate(segments):
         next_one = segments[slot + 1] if slot + 1 < len(segments) else None

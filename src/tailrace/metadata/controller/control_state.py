@@ -1,7 +1,7 @@
-"""What the controller's decisions are made from and what they come to.
+"""The input and the result of a controller's decision.
 
-A decision is a plain function: a `ControlState` and a request in, a `Plan` out, which is the records to write and the
-answer to give once they are durable. It writes nothing and changes nothing, and serves one broker as well as many.
+A decision is a plain function. It takes a `ControlState` and a request, and returns a `Plan`: the records to write and
+the response to send once they are durable. It writes nothing itself, so the same code serves one broker or many.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tailrace.model.ids import BrokerId
 from tailrace.protocol.message import Message
 
 T = TypeVar("T")
-# Told how many partitions are about to be created or deleted; a KafkaError refuses.
+# Called with the number of partitions to be created or deleted; refuses by raising a KafkaError.
 Charge: TypeAlias = Callable[[int], None]
 
-MAX_RECORDS: Final = 10_000  # that one request may come to; also the partitions it may create
+MAX_RECORDS: Final = 10_000  # in the plan of one request; also the limit of partitions that a request may create
 
 
 class Plan(NamedTuple, Generic[T]):
@@ -31,15 +31,15 @@ class Plan(NamedTuple, Generic[T]):
 
 
 class ApiError(NamedTuple):
-    """How one item of a request fared."""
+    """The result of one item of a request."""
 
     code: ErrorCode
     message: str | None = None
 
     @classmethod
     def of(cls, error: KafkaError) -> ApiError:
-        said = str(error)
-        return cls(error.code, None if said == error.code.name else said)
+        text = str(error)
+        return cls(error.code, None if text == error.code.name else text)
 
 
 NO_ERROR: Final = ApiError(ErrorCode.NONE)
@@ -49,7 +49,7 @@ NO_ERROR: Final = ApiError(ErrorCode.NONE)
 class ControlState:
     image: MetadataImage
     configs: EffectiveConfigs
-    new_id: Callable[[], bytes]  # 16 raw bytes, never twice the same
+    new_id: Callable[[], bytes]  # 16 raw bytes, different at each call
     next_int: NextInt
 
     @property
@@ -71,10 +71,13 @@ class ControlState:
 
 
 def free_of_charge(partitions: int) -> None:
-    """No quota on creating and deleting partitions."""
+    """Charge nothing: creating and deleting partitions is not limited by a quota."""
 
 
 def check_size(records: list[Message]) -> None:
-    """No request is carried out that would come to more than one batch of records."""
+    """Raise POLICY_VIOLATION if the records of a request exceed MAX_RECORDS."""
     if len(records) > MAX_RECORDS:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "the request would change too much at once")
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"the request needs {len(records)} metadata records; the limit is {MAX_RECORDS}: split it into several",
+        )

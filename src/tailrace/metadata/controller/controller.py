@@ -1,10 +1,10 @@
-"""Controller: what a broker has of the cluster's controller, wherever that is.
+"""Controller: the cluster's controller as a broker sees it.
 
     LocalController     in the broker itself, for a node that is alone (`local_controller.py`)
-    RemoteController    a quorum of other nodes, which is followed, and asked (`remote_controller.py`)
+    RemoteController    a quorum of other nodes, whose metadata log is followed (`remote_controller.py`)
 
-Both give the metadata as it is now, and take what a broker has to tell. What clients ask of a controller (topics,
-configs, quotas, …) is not here: it is decided by a LocalController, and forwarded to a remote one.
+Both give the current metadata and take the broker's own reports. Requests of clients to a controller (topics, configs,
+quotas, …) are not part of this interface: a LocalController decides them, a remote one gets them forwarded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tailrace.metadata.image.loader import QuorumFacts
 
 
 class ControllerLog(Protocol):
-    """The metadata log, as this node has it."""
+    """The node's copy of the metadata log."""
 
     @property
     def quorum(self) -> QuorumFacts: ...
@@ -30,7 +30,7 @@ class ControllerLog(Protocol):
 
     @property
     def failure(self) -> OSError | None:
-        """Why it can be written to no more."""
+        """Return the error after which the log cannot be written, or None."""
 
 
 class Controller(Protocol):
@@ -41,33 +41,36 @@ class Controller(Protocol):
 
     @property
     def image(self) -> MetadataImage:
-        """The metadata as it is now."""
+        """The current metadata."""
 
     @property
     def leader_id(self) -> int:
-        """The active controller; -1 while none is known."""
+        """The id of the active controller; -1 if unknown."""
 
     @property
     def broker_epoch(self) -> int:
-        """The epoch that this broker is registered with."""
+        """The epoch of this broker's registration."""
 
     def assign_directories(self, assignments: Sequence[tuple[bytes, bytes, int]], now_ms: int) -> Any:
-        """Where replicas on this broker lie: (directory, topic id, partition) each."""
+        """Report the log directories of replicas on this broker, as (directory, topic id, partition)."""
 
     def directories_online(self, directories: Sequence[bytes], now_ms: int) -> None:
-        """Some of this broker's directories failed: these are the ones left."""
+        """Report the directories that are left after some have failed."""
 
     def cordon(self, directories: Sequence[bytes]) -> None:
-        """Which of this broker's directories get no new replicas; told with the next heartbeat, or tick."""
+        """Report the directories that get no new replicas, with the next heartbeat or tick."""
 
     def allocate_producer_ids(self, now_ms: int) -> range:
-        """A block of producer ids that nobody else has got or will get; KafkaError while there is none to be had."""
+        """Allocate a block of producer ids to this broker alone; KafkaError if none is available now."""
+
+    def not_ready_reason(self) -> str | None:
+        """Return why the cluster does not count on this broker now, or None if it does."""
 
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
-        """The broker wants to stop: `ready` is called, now or later, when what it leads is in other hands."""
+        """Prepare a controlled shutdown. `ready` is called, now or later, when other brokers lead its partitions."""
 
     def stop_broker(self, now_ms: int) -> int:
-        """The broker is about to stop, cleanly; the epoch that it has to note for its next start."""
+        """Report a clean stop. Return the epoch to store for the next start."""
 
     def tick(self, now_ms: int) -> bool: ...
 
@@ -76,4 +79,4 @@ class Controller(Protocol):
     def close(self, now_ms: int) -> None: ...
 
     def abandon(self) -> None:
-        """Let go of everything without writing anything, as a crash would."""
+        """Release everything without writing, as a crash would."""

@@ -1,8 +1,8 @@
-"""ControllerChannel: requests to the active controller, whoever that is by now.
+"""ControllerChannel: sends requests to the active controller.
 
-A request is sent when a leader of the quorum is known. Where the node that is asked says NOT_CONTROLLER, or there is no
-answer, it is sent again to whoever leads then, until its time is over: what is sent here must bear being sent twice, as
-all that Kafka's brokers send to their controller does.
+A request is sent when the leader of the quorum is known. After NOT_CONTROLLER, or without a response, it is sent again
+to the leader that is known by then, until its timeout. So every request here must be safe to send twice. All requests
+that Kafka's brokers send to their controller are.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class ControllerChannel:
         self._outbox = outbox
         self._leader = leader
         self._request_timeout_ms = request_timeout_ms
-        self._waiting: deque[_Request] = deque()  # for a leader, or for another try
+        self._waiting: deque[_Request] = deque()  # requests that wait for a leader or for the next attempt
         self._retry_ms: int | None = None
 
     def send(
         self, channel: str, body: Message, answered: Answered, failed: Failed, *, now_ms: int, timeout_ms: int = 60_000
     ) -> None:
-        """As `Outbox.send`, to the active controller; each channel has a connection of its own."""
+        """Like `Outbox.send`, to the active controller. Each channel has its own connection."""
         self._try(_Request(channel, body, answered, failed, now_ms + timeout_ms), now_ms)
 
     def leader_changed(self, now_ms: int) -> None:
-        """Somebody leads the quorum: what had to wait for that goes out."""
+        """Send the waiting requests, now that a leader is known."""
         self._retry_ms = None
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:

@@ -1,12 +1,12 @@
 """LocalController: the controller of a cluster of one, inside the broker.
 
 It decides what Kafka's controller would (`topic_creation.py`, `config_changes.py`, `leadership.py`, …), writes the same
-records to `__cluster_metadata-0`, and answers when they are durable. So the directory stays one that Apache Kafka can
-go on with, and what Kafka leaves is what we go on with.
+records to `__cluster_metadata-0`, and responds when they are durable. So Apache Kafka can open the directory later, and
+this controller can open a directory that Kafka has written.
 
     begin ──► (load the logs that the image names) ──► start_broker ──► requests … ──► stop_broker ──► close
 
-`listener(change, now_ms)` acts on a change (creates logs, reconfigures, deletes) before the request is answered.
+`listener(change, now_ms)` carries out a change (creates logs, reconfigures, deletes) before the response.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ def _any_resource(_: ConfigResource) -> ApiError:
 
 
 def _no_broker_check(_: Mapping[str, str], __: bool) -> None:
-    """Without a broker to ask, its settings are taken as they are."""
+    """Accept all broker configs, since no broker is there to check them."""
 
 
 def _nobody_listens(_: Change, __: int) -> None:
-    """Without a broker, a change has no further effect."""
+    """Ignore a change, since no broker has to carry it out."""
 
 
 class LocalController:
@@ -105,7 +105,7 @@ class LocalController:
         self.create_partitions = self.topics.create_partitions
         self._registration: BrokerRegistration | None = None
         self._cordoned: tuple[bytes, ...] = ()
-        self._is_cordoning = False  # the metadata has other ones
+        self._is_cordoning = False  # True if the metadata has other cordoned directories than `_cordoned`
 
     @property
     def image(self) -> MetadataImage:
@@ -121,7 +121,7 @@ class LocalController:
 
     @property
     def state(self) -> ControlState:
-        """What a decision is made from, as things are now."""
+        """The input of a decision, with the current image."""
         return ControlState(image=self.log.image, configs=self.configs, new_id=self._new_id, next_int=self._next_int)
 
     def _commit(
@@ -141,10 +141,10 @@ class LocalController:
         self._commit(plan.records, now_ms, atomic=atomic)
         return plan.result
 
-    # Its life
+    # Lifecycle
 
     def begin(self, now_ms: int) -> None:
-        """Take the lead under a new epoch; in a log that has nothing yet, begin the cluster."""
+        """Become the leader under a new epoch; write the first records of the cluster if the log is empty."""
         self.log.begin_epoch(now_ms)
         if self.log.is_empty:
             records = bootstrap_records(self.log.files, self.log.path)
@@ -165,7 +165,8 @@ class LocalController:
         previous_epoch: int = -1,
         now_ms: int,
     ) -> int:
-        """Register this node's broker and let it in; its epoch. `previous_epoch` is what the last clean stop noted."""
+        """Register and unfence this node's broker; return its epoch. `previous_epoch`: stored by the last clean
+        stop."""
         incarnation_id = self._new_id()
         if self.image.record_versions.has_controllers:
             controller = ControllerRegistration(
@@ -197,18 +198,22 @@ class LocalController:
         self._commit(records, now_ms, atomic=False)
         return registered.result
 
+    def not_ready_reason(self) -> str | None:
+        """Return None: a node on its own has read its metadata before clients can connect."""
+        return None
+
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
-        """Nobody could take over what this broker leads."""
+        """Call `ready` at once: no other broker could lead these partitions."""
         ready()
 
     def stop_broker(self, now_ms: int) -> int:
-        """The broker is about to stop, cleanly; the epoch that it has to note for its next start."""
+        """Mark the broker as shutting down, then fence it. Return the epoch to store for the next start."""
         self._commit(plan_leave(self.state, self.node_id).records, now_ms, atomic=False, flush=False)
         self._commit(plan_fence(self.state, self.node_id).records, now_ms, atomic=False)
         return self.image.brokers[self.node_id].epoch
 
     def tick(self, now_ms: int) -> bool:
-        """Upkeep of the log; True if there is more to do right away."""
+        """Do maintenance of the log; return True if more is due at once."""
         if self._is_cordoning:
             self._is_cordoning = False
             self._carry_out(plan_directories(self.state, self.node_id, cordoned=self._cordoned), now_ms, atomic=False)
@@ -302,26 +307,29 @@ class LocalController:
         return reassignment.list_reassignments(self.state, request)
 
     def assign_directories(self, assignments: Sequence[tuple[bytes, bytes, int]], now_ms: int) -> list[ErrorCode]:
-        """Where replicas on this broker lie: (directory, topic id, partition) each."""
+        """Record the log directories of replicas on this broker, as (directory, topic id, partition)."""
         plan = reassignment.plan_assign_directories(self.state, self.node_id, assignments)
         return self._carry_out(plan, now_ms, atomic=False)
 
     def directories_online(self, directories: Sequence[bytes], now_ms: int) -> None:
-        """Some of this broker's directories failed: these are the ones left."""
+        """Record the directories that are left after some have failed."""
         self._carry_out(plan_directories(self.state, self.node_id, online=tuple(directories)), now_ms, atomic=False)
 
     def cordon(self, directories: Sequence[bytes]) -> None:
-        """Not carried out here: it may be asked for while a change of the metadata is told."""
+        """Note the directories for the next tick: the caller may be in the middle of publishing a change."""
         self._cordoned = tuple(directories)
         self._is_cordoning = self._registration is not None and self.image.record_versions.has_cordoned_directories
 
-    # The rest
+    # Other requests
 
     def allocate_producer_ids(self, now_ms: int) -> range:
-        """A block of producer ids that nobody else has got or will get."""
+        """Allocate a block of producer ids that is never allocated again."""
         first = max(self.image.next_producer_id, 0)
         if first > _LONG_MAX - PRODUCER_ID_BLOCK:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "there are no producer ids left")
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                "all producer ids (0 to 2^63 - 1) are allocated; this cluster cannot get more",
+            )
         broker = self.image.brokers[self.node_id]
         record = messages.ProducerIdsRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, next_producer_id=first + PRODUCER_ID_BLOCK
@@ -330,7 +338,7 @@ class LocalController:
         return range(first, first + PRODUCER_ID_BLOCK)
 
     def unregister_broker(self, broker_id: int, now_ms: int) -> None:
-        """Forget a broker, or a KafkaError. This one is back at once, as a broker that lives registers again."""
+        """Unregister a broker, or raise a KafkaError. This broker, as it is running, registers again at once."""
         self._carry_out(plan_unregister(self.state, broker_id), now_ms, atomic=False)
         if broker_id == self.node_id and self._registration is not None:
             self._let_in(self._registration, -1, now_ms)

@@ -1,4 +1,4 @@
-"""DescribeQuorum of a quorum of one: the leader is the only voter, and has fetched everything just now."""
+"""DescribeQuorum of a quorum of one: its only voter is the leader and is always caught up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tailrace.protocol import messages
 def describe_quorum(
     log: MetadataLog, request: messages.DescribeQuorumRequest, version: int, now_ms: int
 ) -> messages.DescribeQuorumResponse:
-    """Only partition 0 of the metadata topic has a quorum, and a request may ask for nothing else."""
+    """Describe partition 0 of the metadata topic. A request for anything else gets UNKNOWN_TOPIC_OR_PARTITION."""
     response = messages.DescribeQuorumResponse()
     asked = [(topic.topic_name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
     if asked != [(CLUSTER_METADATA, [0])]:
@@ -23,7 +23,7 @@ def describe_quorum(
                     messages.DescribeQuorumResponse.PartitionData(
                         partition_index=number,
                         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                        error_message="only the metadata log has a quorum" if version >= 2 else None,
+                        error_message="only partition 0 of __cluster_metadata has a quorum" if version >= 2 else None,
                     )
                     for number in numbers
                 ],

@@ -6,7 +6,7 @@
 
     begin ──► (catch up; load the logs that the image names) ──► start_broker ──► … ──► prepare_stop ──► close
 
-What it asks of the controller on the broker's behalf is asked until it is answered.
+Requests on the broker's own behalf are retried until there is a response.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ DIRECTORIES: Final = "directories"
 ALLOCATE_IDS: Final = "producer-ids"
 RETRY_MS: Final = 500
 FAREWELL_MS_MAX: Final = 300_000
-LINGER_MS: Final = 100  # so long others have to hear that this broker leads nothing any more
-ASSIGNMENTS_MAX: Final = 2_250  # in one request, as many as Kafka's brokers send
+LINGER_MS: Final = 100  # time for clients and other brokers to learn that this broker leads nothing any more
+ASSIGNMENTS_MAX: Final = 2_250  # in one request, as in Kafka's brokers
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class RemoteController:
         has_farewell: bool = True,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """`has_farewell`: the broker leaves in order (controlled.shutdown.enable). `on_end` stops its heartbeats."""
+        """`has_farewell`: use a controlled shutdown (controlled.shutdown.enable). `on_end` stops the heartbeats."""
         self.log = log
         self.outbox = outbox
         self.node_id = log.identity.node_id
@@ -72,14 +72,14 @@ class RemoteController:
         self.observer = QuorumObserver(
             log, outbox, settings, on_change=self._changed, on_leader=self.channel.leader_changed
         )
-        self._ready: Callable[[], None] | None = None  # who waits for the permission to stop
-        self._has_left = False  # and nobody has acted upon it
+        self._ready: Callable[[], None] | None = None  # called when the controllers let the broker stop
+        self._has_left = False  # the state LEFT was reached and not yet handled
         self._producer_ids: range | None = None
         self._is_allocating = False
-        self._assignments: dict[tuple[bytes, int], bytes] = {}  # to be told: (topic id, partition) → directory
+        self._assignments: dict[tuple[bytes, int], bytes] = {}  # to report: (topic id, partition) → directory
         self._is_assigning = False
         self._cordoned: tuple[bytes, ...] = ()
-        self._retries: list[tuple[int, Callable[[int], None]]] = []  # when, what
+        self._retries: list[tuple[int, Callable[[int], None]]] = []  # (due at, action)
         self._note_offset()
 
     @property
@@ -94,22 +94,28 @@ class RemoteController:
     def broker_epoch(self) -> int:
         return self.lifecycle.epoch
 
-    # Its life
+    # Lifecycle
 
     def begin(self, now_ms: int) -> None:
         self.observer.start(now_ms)
 
     @property
     def has_caught_up(self) -> bool:
-        """The image has what the cluster knew when this broker registered. KafkaError if it is not let in."""
+        """True if the image contains the registration of this broker. KafkaError if the controller refuses it."""
         self._check_refusal()
         return self.lifecycle.has_caught_up
 
     @property
     def is_let_in(self) -> bool:
-        """The broker is unfenced, and the image says so."""
+        """True if the broker is unfenced, according to the image."""
         broker = self.image.brokers.get(self.node_id)
         return broker is not None and broker.epoch == self.lifecycle.epoch and not broker.fenced
+
+    def not_ready_reason(self) -> str | None:
+        """Return a reason if the image or the active controller has this broker as fenced."""
+        if self.lifecycle.is_fenced or not self.is_let_in:
+            return "the controllers have fenced this broker"
+        return None
 
     def _check_refusal(self) -> None:
         refusal = self.lifecycle.refusal
@@ -117,7 +123,7 @@ class RemoteController:
             raise refusal
 
     def start_broker(self, now_ms: int) -> None:
-        """The broker's logs are open: it may be let in."""
+        """Ask to be unfenced, now that the broker's logs are open."""
         if self.image.record_versions.has_cordoned_directories:
             self.lifecycle.report_cordoned(self._cordoned)
         self.lifecycle.report_ready()
@@ -133,17 +139,17 @@ class RemoteController:
         self.lifecycle_moved()
 
     def lifecycle_moved(self) -> None:
-        """On the broker's thread, after the heartbeats' thread has gone on to another state."""
+        """Note, on the heartbeats' thread, that the lifecycle has changed its state."""
         self._has_left = self.lifecycle.state is LifecycleState.LEFT
 
     def _linger(self, now_ms: int) -> None:
-        """The controllers have let it go: serve on for a moment, and say to whoever asks that others lead."""
+        """Serve on for LINGER_MS, so that clients learn the new leaders; then stop."""
         self._has_left = False
         self._retries.append((now_ms + LINGER_MS, self._go))
 
     def _stop_anyway(self, now_ms: int) -> None:
         if self._ready is not None:
-            _log.warning("the controllers do not let this broker go: it stops all the same")
+            _log.warning("the controllers have not confirmed the controlled shutdown in time; the broker stops anyway")
             self._go(now_ms)
 
     def _go(self, now_ms: int) -> None:
@@ -196,7 +202,7 @@ class RemoteController:
         self.lifecycle.report_metadata(self.image.offset)
 
     def _note_version(self, change: Change) -> None:
-        """With a newer metadata.version a controller wants to know what it could not be told before."""
+        """Report what a newer metadata.version added: cordoned directories, or a registration with directories."""
         versions = self.image.record_versions
         if not change.delta.features or not self.lifecycle.inputs.is_ready:
             return
@@ -206,16 +212,16 @@ class RemoteController:
         if versions.has_directories and known is not None and not known.directories:
             self.lifecycle.register_again()
 
-    # What the broker asks
+    # Requests of the broker
 
     def ask(self, channel: str, body: Message, answered: Answered, failed: Failed, now_ms: int) -> None:
-        """A request to the active controller, within a minute."""
+        """Send a request to the active controller, with a timeout of one minute."""
         self.channel.send(channel, body, answered, failed, now_ms=now_ms)
 
     def forward(
         self, request: bytes, principal: bytes, client_address: bytes, answered: Answered, failed: Failed, now_ms: int
     ) -> None:
-        """A client's request as it came, for the controller to answer; `answered` gets the EnvelopeResponse."""
+        """Forward a client's unchanged request to the controller; `answered` gets the EnvelopeResponse."""
         envelope = EnvelopeRequest(
             request_data=request, request_principal=principal, client_host_address=client_address
         )
@@ -224,9 +230,11 @@ class RemoteController:
     def alter_partition(
         self, topics: Sequence[AlterPartitionRequest.TopicData], answered: Answered, failed: Failed, now_ms: int
     ) -> None:
-        """Ask for other in-sync replicas of partitions led here. `answered` gets the AlterPartitionResponse, whose
-        `error_code` is about the request as a whole (STALE_BROKER_EPOCH …); `failed` is told when no controller has
-        answered within a minute. Broker id and epoch are filled in."""
+        """Propose in-sync replicas of partitions led here. Broker id and epoch are filled in.
+
+        `answered` gets the AlterPartitionResponse, whose `error_code` is about the request as a whole
+        (STALE_BROKER_EPOCH, …). `failed` is called if no controller has responded within a minute.
+        """
         body = AlterPartitionRequest(broker_id=self.node_id, broker_epoch=self.broker_epoch, topics=list(topics))
         self.ask(ALTER_PARTITION, body, answered, failed, now_ms)
 
@@ -236,18 +244,21 @@ class RemoteController:
         block, self._producer_ids = self._producer_ids, None
         self._allocate(now_ms)
         if block is None:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the controller has not given producer ids yet")
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                "the controller has not allocated producer ids to this broker yet; retry",
+            )
         return block
 
     def _allocate(self, now_ms: int) -> None:
-        """The next block is asked for when the one before is begun, so that it is there in time."""
+        """Request the next block when the one before is begun, so that it arrives in time."""
         if self._is_allocating or self._producer_ids is not None:
             return
         self._is_allocating = True
 
         def answered(response: Any, now_ms: int) -> None:
             if response.error_code:
-                _log.warning("the controller gives no producer ids: %s", ErrorCode(response.error_code).name)
+                _log.warning("the controller refused to allocate producer ids: %s", ErrorCode(response.error_code).name)
                 failed(Failure.LOST, now_ms)
                 return
             self._is_allocating = False
@@ -291,7 +302,9 @@ class RemoteController:
 
     def _assigned(self, sent: dict[tuple[bytes, int], bytes], response: Any, now_ms: int) -> None:
         if response.error_code:
-            _log.warning("the controller takes no directories: %s", ErrorCode(response.error_code).name)
+            _log.warning(
+                "the controller refused the replicas' log directories: %s", ErrorCode(response.error_code).name
+            )
             self._assignment_failed(Failure.LOST, now_ms)
             return
         self._is_assigning = False
@@ -316,7 +329,7 @@ class RemoteController:
 
 
 def _by_directory(places: dict[tuple[bytes, int], bytes]) -> list[AssignReplicasToDirsRequest.DirectoryData]:
-    """Directory → topic → partitions, as the request has it."""
+    """Group assignments by directory, topic and partitions, as the request needs them."""
     ordered = sorted((directory, topic_id, partition) for (topic_id, partition), directory in places.items())
     return [
         AssignReplicasToDirsRequest.DirectoryData(

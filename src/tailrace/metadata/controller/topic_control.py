@@ -1,7 +1,7 @@
-"""TopicControl: topics and partitions that are created, with pauses if they are many.
+"""TopicControl: creates topics and partitions, with pauses if they are many.
 
-A decision and its records are made in steps (`topic_creation.py`, `MetadataLog.prepare`), and written at once. If the
-metadata has changed during a pause, the decision is made again. A request that is overtaken DECISIONS_MAX times is
+A decision and its records are made in steps (`topic_creation.py`, `MetadataLog.prepare`), and written in one step. If
+the metadata has changed during a pause, the decision is made again. After DECISIONS_MAX decisions the request is
 refused, so that it ends.
 """
 
@@ -28,7 +28,9 @@ T = TypeVar("T")
 Allowed: TypeAlias = Callable[[str], bool]
 
 DECISIONS_MAX = 10
-_OVERTAKEN = ApiError(ErrorCode.REQUEST_TIMED_OUT, "the metadata changed whenever the request was decided")
+_OVERTAKEN = ApiError(
+    ErrorCode.REQUEST_TIMED_OUT, "the metadata changed during every attempt to decide the request; retry"
+)
 
 
 def _anything(_: str) -> bool:
@@ -39,7 +41,7 @@ class TopicControl:
     def __init__(
         self, log: MetadataLog, state: Callable[[], ControlState], listener: Callable[[Change, int], None]
     ) -> None:
-        """`state()` is what a decision is made from; `listener(change, now_ms)` acts on a change."""
+        """`state()` returns the input of a decision; `listener(change, now_ms)` carries out a change."""
         self._log = log
         self._state = state
         self._listener = listener

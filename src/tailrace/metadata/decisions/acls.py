@@ -1,4 +1,4 @@
-"""CreateAcls, DeleteAcls and DescribeAcls: the decisions, and the entries that the metadata has."""
+"""CreateAcls, DeleteAcls and DescribeAcls: decisions about ACLs, and queries for them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def filter_of(asked: Asked) -> AclFilter:
 
 
 def plan_create_acls(state: ControlState, request: messages.CreateAclsRequest) -> Plan[list[ApiError]]:
-    """How each entry fared; one that is there already counts as made."""
+    """Plan new entries; the result has an error for each. An entry that exists already succeeds without a record."""
     there = {acl_of(record) for record in state.image.acls.values()}
     records: list[Message] = []
     results = []
@@ -67,7 +67,7 @@ def plan_create_acls(state: ControlState, request: messages.CreateAclsRequest) -
 
 
 def _problem(acl: Acl) -> str | None:
-    """What is wrong with a new entry."""
+    """Return the reason why a new entry is invalid, or None."""
     if acl.resource == AclResource.CLUSTER and acl.name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     if not acl.name:
@@ -95,8 +95,10 @@ def _record(acl_id: bytes, acl: Acl) -> messages.AccessControlEntryRecord:
 def match_acls(
     image: MetadataImage, filters: Sequence[messages.DeleteAclsRequest.DeleteAclsFilter]
 ) -> Steps[tuple[list[bytes], list[messages.DeleteAclsResponse.DeleteAclsFilterResult]]]:
-    """Return the ids of the entries that filters match, each once, and the result of each filter. All filters are held
-    against the same image, so an entry may be in several results. Pause after each filter."""
+    """Return the ids of all matching entries, each once, and the result of each filter.
+
+    All filters are matched against the same image, so an entry may be in several results. Pause after each filter.
+    """
     found: dict[bytes, None] = {}
     results = []
     for asked in filters:
@@ -104,7 +106,10 @@ def match_acls(
         result = messages.DeleteAclsResponse.DeleteAclsFilterResult(error_message=None)
         results.append(result)
         if wanted.has_unknown:
-            result.error_code, result.error_message = ErrorCode.INVALID_REQUEST, "a filter has an unknown code"
+            result.error_code, result.error_message = (
+                ErrorCode.INVALID_REQUEST,
+                "the filter has an unknown resource type, pattern type, operation or permission type",
+            )
             continue
         for acl_id, record in image.acls.items():
             acl = acl_of(record)
@@ -118,7 +123,7 @@ def match_acls(
 
 
 def plan_remove_acls(state: ControlState, ids: Iterable[bytes]) -> Plan[None]:
-    """Remove entries; those that are gone already are left out."""
+    """Plan the removal of entries; ids that no longer exist are skipped."""
     known = state.image.acls
     return Plan([messages.RemoveAccessControlEntryRecord(id=acl_id) for acl_id in ids if acl_id in known], None)
 
@@ -128,7 +133,7 @@ def _deleted(acl: Acl) -> messages.DeleteAclsResponse.DeleteAclsMatchingAcl:
 
 
 def _fields(acl: Acl) -> dict[str, Any]:
-    """As records and answers name them."""
+    """The fields of an entry, with the names that records and responses use."""
     return {
         "resource_type": acl.resource,
         "resource_name": acl.name,
@@ -141,7 +146,7 @@ def _fields(acl: Acl) -> dict[str, Any]:
 
 
 def describe_acls(image: MetadataImage, wanted: AclFilter) -> list[messages.DescribeAclsResponse.DescribeAclsResource]:
-    """The entries that a filter finds, by the resources that they are about."""
+    """Return the entries that a filter matches, grouped by resource."""
     found: dict[tuple[int, str, int], messages.DescribeAclsResponse.DescribeAclsResource] = {}
     for acl in matching(image, wanted):
         about = acl.resource, acl.name, acl.pattern

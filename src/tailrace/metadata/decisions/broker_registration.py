@@ -1,9 +1,10 @@
-"""A broker registers, is let in, leaves, is taken out: the decisions.
+"""Decisions about a broker's life: it registers, is unfenced, leaves, is unregistered.
 
     register ──► fenced ──unfence──► active ──leave──► in controlled shutdown ──fence──► fenced ──► (unregister)
 
-A new start is a new registration, with a new incarnation id and epoch. What the one before led is settled then: after
-a clean stop, as when it left; after an unclean one its replicas may have lost records and are no longer eligible.
+Each start is a new registration, with a new incarnation id and epoch. If the previous run stopped cleanly, its
+partitions got new leaders when it left. If not, they get them now, and its replicas lose their eligibility as leaders,
+because they may have lost records.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tailrace.protocol.message import Message
 def plan_register(
     state: ControlState, new: BrokerRegistration, *, next_offset: Offset, previous_epoch: int
 ) -> Plan[int]:
-    """The records, and the broker's epoch. `previous_epoch` is the one that its last clean stop noted, or -1."""
+    """Plan a registration; the result is the broker's epoch. `previous_epoch`: stored by its last clean stop, or -1."""
     _check_directories(state, new)
     _check_features(state, new)
     image = state.image
@@ -53,26 +54,38 @@ def _check_directories(state: ControlState, new: BrokerRegistration) -> None:
     if not state.image.record_versions.has_directories:
         return
     if not new.directories:
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "a broker needs a log directory")
+        raise KafkaError(
+            ErrorCode.INVALID_REGISTRATION,
+            f"broker {new.id} registers without a log directory; this metadata.version needs at least one",
+        )
     if any(map(is_reserved, new.directories)):
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "a log directory has a reserved id")
+        raise KafkaError(
+            ErrorCode.INVALID_REGISTRATION, f"a log directory of broker {new.id} has a reserved id; format it again"
+        )
     if len(set(new.directories)) < len(new.directories):
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "two log directories have the same id")
+        raise KafkaError(
+            ErrorCode.INVALID_REGISTRATION,
+            f"two log directories of broker {new.id} have the same id: one is a copy of the other",
+        )
     for broker in state.image.brokers.values():
         if broker.id != new.id and set(broker.directories) & set(new.directories):
-            raise KafkaError(ErrorCode.INVALID_REGISTRATION, f"a log directory is that of broker {broker.id}")
+            raise KafkaError(
+                ErrorCode.INVALID_REGISTRATION, f"broker {new.id} registers a log directory of broker {broker.id}"
+            )
 
 
 def _check_features(state: ControlState, new: BrokerRegistration) -> None:
-    """Every feature that is finalized has to be one that the broker can work with, at that level."""
+    """Raise UNSUPPORTED_VERSION if the broker does not support the finalized level of a feature."""
     if METADATA_VERSION not in new.features:
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "the broker does not tell which metadata.version it knows")
+        raise KafkaError(
+            ErrorCode.INVALID_REGISTRATION, f"broker {new.id} does not report the metadata.version it supports"
+        )
     levels = {name: state.image.features.get(name, 0) for name in new.features} | dict(state.image.features)
     for name, level in levels.items():
         supported = new.features.get(name, DISABLED)
         if level not in supported:
             raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION, f"{name} is finalized at {level}; the broker supports {supported}"
+                ErrorCode.UNSUPPORTED_VERSION, f"{name} is finalized at {level}; broker {new.id} supports {supported}"
             )
 
 
@@ -84,7 +97,7 @@ def _registered(state: ControlState, broker_id: BrokerId) -> BrokerRegistration:
 
 
 def plan_unfence(state: ControlState, broker_id: BrokerId) -> Plan[None]:
-    """The broker is there: partitions that had to wait for it get a leader."""
+    """Unfence a broker, and elect leaders for partitions that were waiting for it."""
     broker = _registered(state, broker_id)
     records: list[Message] = [
         messages.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=-1)
@@ -94,7 +107,7 @@ def plan_unfence(state: ControlState, broker_id: BrokerId) -> Plan[None]:
 
 
 def plan_fence(state: ControlState, broker_id: BrokerId) -> Plan[None]:
-    """The broker is no longer there: others lead what it led, and it is in no ISR."""
+    """Fence a broker: it loses its leaderships and leaves every ISR."""
     broker = _registered(state, broker_id)
     records = leader_and_isr_changes(state, with_isr_or_elr(state, broker_id, elr=False), removed=broker_id)
     records.append(messages.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=1))
@@ -102,7 +115,7 @@ def plan_fence(state: ControlState, broker_id: BrokerId) -> Plan[None]:
 
 
 def plan_leave(state: ControlState, broker_id: BrokerId) -> Plan[None]:
-    """The broker is about to stop: others lead what it led."""
+    """Begin a controlled shutdown: other brokers become leaders of its partitions."""
     broker = _registered(state, broker_id)
     records: list[Message] = []
     if not broker.in_controlled_shutdown:
@@ -116,7 +129,7 @@ def plan_leave(state: ControlState, broker_id: BrokerId) -> Plan[None]:
 
 
 def plan_unregister(state: ControlState, broker_id: BrokerId) -> Plan[None]:
-    """Forget the broker."""
+    """Remove a broker's registration."""
     broker = _registered(state, broker_id)
     records: list[Message] = []
     for elr in (False, True):
@@ -132,7 +145,7 @@ def plan_directories(
     online: tuple[bytes, ...] | None = None,
     cordoned: tuple[bytes, ...] | None = None,
 ) -> Plan[None]:
-    """Which log directories of a broker are online, and which take no new replicas."""
+    """Record a broker's online directories, and those that take no new replicas."""
     broker = _registered(state, broker_id)
     records: list[Message] = []
     lost = set(broker.directories) - set(online) if online is not None else set()

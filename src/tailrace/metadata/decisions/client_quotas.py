@@ -40,7 +40,7 @@ def plan_alter_client_quotas(
         entity = quota_entity({one.entity_type: one.entity_name for one in entry.entity})
         try:
             if len({op.key for op in entry.ops}) < len(entry.ops) or entity in results:
-                raise _refuse("an entity, and each of its keys, may be named only once")
+                raise _refuse("an entity, or a key of it, is named twice in the request")
             wanted = {op.key: None if op.remove else op.value for op in entry.ops}
             records += _plan_entity(state.image, entity, wanted)
             results[entity] = NO_ERROR
@@ -79,21 +79,21 @@ def _plan_entity(image: MetadataImage, entity: QuotaEntity, wanted: Mapping[str,
 
 
 def _keys_of(entity: QuotaEntity) -> ConfigDefinition:
-    """The quotas that an entity can have; INVALID_REQUEST if it is none."""
+    """Return the quota keys that an entity can have; INVALID_REQUEST if the entity is not valid."""
     if not entity:
-        raise _refuse("the entity is empty")
+        raise _refuse("the quota entity is empty; name a user, a client-id or an ip")
     kinds = dict(entity)
     for kind, name in entity:
         if kind not in (USER, CLIENT_ID, IP):
-            raise _refuse(f"'{kind}' is no kind of entity")
+            raise _refuse(f"'{kind}' is not an entity type: use user, client-id or ip")
         if name == "":
-            raise _refuse(f"the {kind} has no name")
+            raise _refuse(f"the name of the {kind} is empty")
     if IP not in kinds:
         return definition("client_quota")
     if len(kinds) > 1:
-        raise _refuse("an IP address goes together with nothing else")
+        raise _refuse("a quota of an ip cannot be combined with a user or client-id")
     if kinds[IP] is not None and not _is_address(kinds[IP] or ""):
-        raise _refuse(f"'{kinds[IP]}' is no IP address")
+        raise _refuse(f"'{kinds[IP]}' is not an IP address")
     return definition("ip_quota")
 
 
@@ -107,42 +107,44 @@ def _is_address(text: str) -> bool:
 
 def _check_value(keys: ConfigDefinition, key: str, value: float) -> None:
     if key not in keys:
-        raise _refuse(f"there is no quota {key} for this kind of entity")
+        raise _refuse(f"{key} is not a quota of this entity; its quotas are {', '.join(keys)}")
     if value <= 0:
-        raise _refuse(f"{key} must be more than 0")
+        raise _refuse(f"{key} must be greater than 0, not {value:g}")
     limit = _LIMITS.get(keys[key].type)
     if limit is not None:
         if value > limit:
-            raise _refuse(f"{key} must be no more than {limit:g}")
+            raise _refuse(f"{key} must be at most {limit:g}, not {value:g}")
         if abs(math.fmod(value, 1.0)) > 1e-6:
-            raise _refuse(f"{key} must be a whole number")
+            raise _refuse(f"{key} must be a whole number, not {value:g}")
 
 
 def describe_client_quotas(
     image: MetadataImage, request: messages.DescribeClientQuotasRequest
 ) -> messages.DescribeClientQuotasResponse:
-    """The quotas of the entities that a filter matches; INVALID_REQUEST for a filter that makes no sense."""
+    """Return the quotas of the entities that a filter matches; INVALID_REQUEST if the filter is not valid."""
     exact: dict[str, str | None] = {}
     present: set[str] = set()
     for component in request.components:
         kind, match = component.entity_type, component.match
         if not kind:
-            raise _refuse("a component of the filter has no kind of entity")
+            raise _refuse("a component of the filter has no entity type")
         if kind in exact or kind in present:
             raise _refuse(f"the filter names {kind} twice")
         if kind not in (USER, CLIENT_ID, IP):
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"'{kind}' is no kind of entity")
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION, f"'{kind}' is not an entity type: use user, client-id or ip"
+            )
         if component.match_type not in (_EXACT, _DEFAULT, _ANY):
-            raise _refuse(f"match type {component.match_type} is not known")
+            raise _refuse(f"unknown match type {component.match_type}: use 0 (exact), 1 (default) or 2 (any)")
         if (component.match_type == _EXACT) != (match is not None):
-            raise _refuse("a name is needed to match exactly, and only then")
+            raise _refuse("match type 0 (exact) needs a name, and other match types must have none")
         if component.match_type == _ANY:
             present.add(kind)
         else:
             exact[kind] = match
     kinds = present | set(exact)
     if IP in kinds and len(kinds) > 1:
-        raise _refuse("an IP address goes together with nothing else")
+        raise _refuse("a quota of an ip cannot be combined with a user or client-id")
     response = messages.DescribeClientQuotasResponse(entries=[])
     assert response.entries is not None
     for entity, quotas in image.client_quotas.items():

@@ -1,10 +1,10 @@
-"""AlterConfigs, IncrementalAlterConfigs, and the settings of new topics: the decisions.
+"""AlterConfigs, IncrementalAlterConfigs, and the configs of new topics: the decisions.
 
-AlterConfigs names all settings that a resource shall have: whatever it does not name goes. IncrementalAlterConfigs
-names changes: SET, DELETE, and for lists APPEND and SUBTRACT. Only what differs is written, except for brokers, where
-a record also says "read this again".
+AlterConfigs lists all configs of a resource, and removes those that it does not list. IncrementalAlterConfigs lists
+changes: SET, DELETE, and for lists APPEND and SUBTRACT. Only differences are written, except for brokers, where a
+record also makes the broker read a file again.
 
-A resource is refused as a whole or changed as a whole; one that is refused does not spoil the others.
+Each resource is changed as a whole or refused as a whole, independently of the others in the request.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Change(NamedTuple):
     value: str | None
 
 
-# key → the value it shall have, None for none
+# key → its new value, None to remove it
 _Wanted: TypeAlias = Mapping[str, str | None]
 MayAlter: TypeAlias = Callable[[ConfigResource], ApiError]
 
@@ -50,16 +50,16 @@ def _anybody(_: ConfigResource) -> ApiError:
 
 
 def _no_broker_check(_: Settings, __: bool) -> None:
-    """A controller without a broker's knowledge takes what it is given."""
+    """Accept all broker configs: without a broker the controller cannot check them."""
 
 
 def plan_new_topic_configs(
     state: ControlState, topic: str, settings: Sequence[tuple[str, str | None]]
 ) -> tuple[dict[str, str], list[Message]]:
-    """What a new topic is set to, and the records."""
+    """Return a new topic's configs and their records."""
     missing = [name for name, value in settings if value is None]
     if missing:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"no value is given for {', '.join(missing)}")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"topic {topic}: no value is given for {', '.join(missing)}")
     wanted = {name: value for name, value in settings if value is not None}
     resource = ConfigResource(ResourceType.TOPIC, topic)
     if not wanted:
@@ -138,7 +138,7 @@ def _each_resource(
         allowed = may_alter(resource)
         try:
             if counts[resource] > 1:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "a resource may be named only once")
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "a resource is named twice in the request")
             if allowed.code != ErrorCode.NONE:
                 errors.append(allowed)
                 continue
@@ -156,7 +156,7 @@ def _each_resource(
 
 def _check_changes(changes: Sequence[Change]) -> None:
     if len({change.name for change in changes}) < len(changes):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a key is named twice")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a config of the resource is named twice")
     missing = [change.name for change in changes if change.value is None and change.operation != Operation.DELETE]
     if missing:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"no value is given for {', '.join(missing)}")
@@ -176,7 +176,7 @@ def _incremental(state: ControlState, resource: ConfigResource, changes: Sequenc
             key = keys.get(name) if keys else None
             if key is None or key.type != "list":
                 verb = Operation(operation).name
-                raise KafkaError(ErrorCode.INVALID_CONFIG, f"{verb} is for lists, and {name} is none")
+                raise KafkaError(ErrorCode.INVALID_CONFIG, f"{verb} needs a list-valued config; {name} is not one")
             parts = [one for one in java_split(present.get(name) or key.default or "") if one]
             for one in java_split(value or ""):
                 if operation == Operation.APPEND and one not in parts:
@@ -185,12 +185,15 @@ def _incremental(state: ControlState, resource: ConfigResource, changes: Sequenc
                     parts.remove(one)
             wanted[name] = ",".join(parts)
         else:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"operation {operation} is not known")
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"unknown operation {operation} on {name}: use 0 (SET), 1 (DELETE), 2 (APPEND) or 3 (SUBTRACT)",
+            )
     return wanted
 
 
 def java_split(text: str) -> list[str]:
-    """Split at commas as Java does: what is empty at the end does not count, unless it is all there is."""
+    """Split at commas as Java does: empty parts at the end are dropped, but the empty text has one part."""
     parts = text.split(",")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
@@ -221,23 +224,35 @@ def _check_change(state: ControlState, resource: ConfigResource, name: str, valu
     if value is not None and java_length(value) > _MAX_VALUE_LENGTH:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"the value of {name} is longer than {_MAX_VALUE_LENGTH} characters")
     if name == _MIN_ISR and resource.type == ResourceType.BROKER and state.image.elr_enabled:
-        # The ELR is right only if all brokers agree on it.
+        # The ELR is valid only if all brokers agree on it.
         if resource.name:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"with ELR, {_MIN_ISR} cannot be set for a single broker")
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"{_MIN_ISR} cannot be set for a single broker while eligible leader replicas (ELR) are on; set it "
+                "for the cluster",
+            )
         if value is None:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"with ELR, {_MIN_ISR} of the cluster cannot be removed")
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"the cluster's {_MIN_ISR} cannot be removed while eligible leader replicas (ELR) are on; set "
+                "another value",
+            )
 
 
 def _check_exists(state: ControlState, resource: ConfigResource) -> None:
     if resource.type == ResourceType.TOPIC and resource.name not in state.image.topics:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the topic '{resource.name}' does not exist")
     if resource.type == ResourceType.BROKER and resource.name and int(resource.name) != state.configs.node_id:
-        # A broker is asked itself, since only it can tell what it may be set to.
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"this is node {state.configs.node_id}, not {resource.name}")
+        # Only the broker itself can check its configs, so other brokers have to be asked themselves.
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"configs of broker {resource.name} cannot be changed at node {state.configs.node_id}; connect to that "
+            "broker",
+        )
 
 
 def _cleared_elrs(state: ControlState, records: Sequence[Message]) -> list[Message]:
-    """The ELR was worked out for another min.insync.replicas."""
+    """Return records that clear ELRs, which were computed for another min.insync.replicas."""
     if not state.image.elr_enabled:
         return []
     cleared: list[Message] = []

@@ -1,7 +1,7 @@
-"""What settings a topic, a group or a metrics subscription may have, taken together.
+"""Validation of the configs of a topic, a group or a metrics subscription, taken together.
 
-Types and single values are the definitions' business; here are names, and what values mean for each other. Refusals
-are KafkaErrors with the codes that Kafka's controller answers with.
+The config definitions check types and single values; this module checks names and the rules between values. Errors are
+KafkaErrors with the codes of Kafka's controller.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tailrace.model.topic_config import InvalidConfig
 
 Settings: TypeAlias = Mapping[str, str]
 
-# Checks what is set for one broker (True) or for all: the broker knows, not the controller.
+# Checks the configs of one broker (True) or of all: only the broker can do it, the controller cannot.
 BrokerCheck: TypeAlias = Callable[[Settings, bool], None]
 
 
 def validate_settings(state: ControlState, resource: ConfigResource, settings: Settings) -> None:
-    """Refuse what a resource could not work with."""
+    """Raise a KafkaError for configs that a resource cannot have."""
     if resource.type == ResourceType.TOPIC:
         _validate_topic(state, resource.name, settings)
     elif resource.type == ResourceType.GROUP:
@@ -33,9 +33,11 @@ def validate_settings(state: ControlState, resource: ConfigResource, settings: S
         _validate_client_metrics(resource.name, settings)
     elif resource.type == ResourceType.BROKER:
         if resource.name and not re.fullmatch(r"\+?[0-9]+", resource.name):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{resource.name}' is no broker id")
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"'{resource.name}' is not a broker id; use a whole number of 0 or more"
+            )
     else:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {resource.type} has no configuration")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {resource.type} has no configs")
 
 
 def _invalid(reason: str) -> KafkaError:
@@ -43,10 +45,10 @@ def _invalid(reason: str) -> KafkaError:
 
 
 def parse_settings(keys: ConfigDefinition, settings: Settings, what: str) -> dict[str, Value]:
-    """All values; INVALID_CONFIG for a name that is not known and a value that is not allowed."""
+    """Return all parsed values; INVALID_CONFIG for an unknown name or a value that is not allowed."""
     for name in settings:
         if name not in keys:
-            raise _invalid(f"{what} has no configuration {name}")
+            raise _invalid(f"{name} is not a config of {what}")
     try:
         return keys.parse(settings)
     except InvalidConfig as error:
@@ -55,7 +57,7 @@ def parse_settings(keys: ConfigDefinition, settings: Settings, what: str) -> dic
 
 def _validate_topic(state: ControlState, topic: str, settings: Settings) -> None:
     if not topic:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic has to be named")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the topic's name is empty")
     problem = name_problem(topic)
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
@@ -69,12 +71,12 @@ def _validate_topic(state: ControlState, topic: str, settings: Settings) -> None
 
     shortest, longest = effective("min.compaction.lag.ms"), effective("max.compaction.lag.ms")
     if shortest > longest:  # type: ignore[operator]
-        raise _invalid(f"min.compaction.lag.ms ({shortest}) exceeds max.compaction.lag.ms ({longest})")
+        raise _invalid(f"min.compaction.lag.ms ({shortest}) must not exceed max.compaction.lag.ms ({longest})")
     if effective("remote.storage.enable") is True:
-        raise _invalid("tiered storage is not enabled on this broker")
+        raise _invalid("remote.storage.enable cannot be set: tiered storage is not supported")
 
 
-# Of each kind of group: what the broker's keys limit, and whether only when it is set for the group itself.
+# For each kind of group: a config that the broker's keys limit, and True if the limit only counts for a set value.
 _GROUP_LIMITS: tuple[tuple[str, str, bool], ...] = (
     ("consumer", "heartbeat.interval.ms", False),
     ("consumer", "session.timeout.ms", False),
@@ -93,7 +95,7 @@ _GROUP_LIMITS: tuple[tuple[str, str, bool], ...] = (
 
 def _validate_group(state: ControlState, group: str, settings: Settings) -> None:
     if not group:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a group has to be named")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the group's name is empty")
     keys = definition("group")
     values = parse_settings(keys, settings, "a group")
 
@@ -112,7 +114,10 @@ def _validate_group(state: ControlState, group: str, settings: Settings) -> None
             continue
         low, high = f"group.{kind}.min.{name}", f"group.{kind}.max.{name}"
         if not state.static_int(low) <= effective(full) <= state.static_int(high):
-            raise _invalid(f"{full} must be between {low} and {high}")
+            raise _invalid(
+                f"{full} is {effective(full)}, outside {state.static_int(low)} ({low}) to {state.static_int(high)} "
+                f"({high})"
+            )
     if effective("streams.num.standby.replicas") > state.static_int("group.streams.max.standby.replicas"):
         raise _invalid("streams.num.standby.replicas exceeds group.streams.max.standby.replicas")
     for kind in ("consumer", "share", "streams"):
@@ -134,11 +139,11 @@ _MATCHED = frozenset(
 
 def _validate_client_metrics(subscription: str, settings: Settings) -> None:
     if not subscription:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a metrics subscription has to be named")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the metrics subscription's name is empty")
     keys = definition("client_metrics")
     for name in settings:
         if name not in keys:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"a metrics subscription has no configuration {name}")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is not a config of a metrics subscription")
     values = parse_settings(keys, settings, "a metrics subscription")
     interval = values.get("interval.ms")
     if isinstance(interval, int) and not 100 <= interval <= 3_600_000:
@@ -148,7 +153,10 @@ def _validate_client_metrics(subscription: str, settings: Settings) -> None:
     for pattern in patterns:
         name, *rest = pattern.rstrip("=").split("=")
         if len(rest) != 1 or name.strip() not in _MATCHED or not _is_pattern(rest[0].strip()):
-            raise _invalid(f"'{pattern}' matches no clients: it must be a client's property, = and a pattern")
+            raise _invalid(
+                f"'{pattern}' is not a match of clients: use <property>=<pattern>, with one of "
+                f"{', '.join(sorted(_MATCHED))}"
+            )
 
 
 def _is_pattern(text: str) -> bool:

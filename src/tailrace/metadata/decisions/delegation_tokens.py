@@ -114,7 +114,7 @@ def plan_create_token(
     if any(one.principal_type != USER for one in request.renewers):
         raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE)
     if sum(map(len, (owner, *renewers))) > NAME_BYTES_MAX:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, f"owner and renewers take more than {NAME_BYTES_MAX} bytes")
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, f"the names of owner and renewers exceed {NAME_BYTES_MAX} bytes")
     index.check_room(requester)
     lifetime_ms = settings.max_lifetime_ms
     if request.max_lifetime_ms > 0:

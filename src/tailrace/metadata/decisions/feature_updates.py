@@ -1,7 +1,7 @@
-"""UpdateFeatures: the decision. All of a request's features move, or none does.
+"""UpdateFeatures: the decision. All features of a request are updated, or none.
 
-A feature moves to a level that every node of the cluster can work with: up as an UPGRADE, down only as a downgrade.
-metadata.version goes down only where no record would lose its meaning.
+A level has to be supported by every node of the cluster. A higher level is set as an UPGRADE, a lower one only as a
+downgrade. metadata.version goes down only if no record loses its meaning.
 """
 
 from __future__ import annotations
@@ -72,25 +72,27 @@ def _plan_feature(
 ) -> list[Message]:
     image = state.image
     if kind not in (_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE):
-        raise _refuse(name, level, "this kind of update is not known")
+        raise _refuse(
+            name, level, f"unknown update type {kind}: use 1 (upgrade), 2 (safe downgrade) or 3 (unsafe downgrade)"
+        )
     present = kraft_version if name == KRAFT_VERSION else image.features.get(name, 0)
     if level < 0:
-        raise _refuse(name, level, "no level is below zero")
+        raise _refuse(name, level, "levels start at 0")
     if name not in SUPPORTED:
-        raise _refuse(name, level, "there is no such feature")
+        raise _refuse(name, level, f"unknown feature; the known ones are {', '.join(sorted(SUPPORTED))}")
     for who, supported in _supporters(state, name):
         if level not in supported:
             raise _refuse(name, level, f"{who} supports {supported}")
     if level < present and kind == _UPGRADE:
-        raise _refuse(name, level, f"it is at {present}, and a downgrade has to be asked for as one")
+        raise _refuse(name, level, f"it is at {present}; request a downgrade (safe or unsafe)")
     if level > present and kind != _UPGRADE:
-        raise _refuse(name, level, f"it is at {present}, so that would be no downgrade")
+        raise _refuse(name, level, f"it is at {present}, so this is an upgrade; request an upgrade")
     if name == METADATA_VERSION:
         if level < present and loses_metadata(present, level):
-            raise _refuse(name, level, f"metadata that {present} allows would be lost")
+            raise _refuse(name, level, f"metadata that level {present} allows would be lost")
     elif name == KRAFT_VERSION:
         if level != present:
-            raise _refuse(name, level, "the quorum's version cannot be changed here")
+            raise _refuse(name, level, f"it is at {present}, and a standalone node cannot change it")
         return [messages.NoOpRecord()] if kind == _UPGRADE else []
     else:
         needed = REQUIRED_METADATA_VERSION.get(name, {}).get(level, 0)
@@ -108,7 +110,7 @@ def _supporters(state: ControlState, name: str) -> Iterator[tuple[str, VersionRa
 
 
 def _elr_safety_records(state: ControlState) -> list[Message]:
-    """With ELR all brokers have to agree on min.insync.replicas: the cluster has it, and no single broker."""
+    """Set min.insync.replicas for the cluster and remove it from single brokers: with ELR all brokers must agree."""
     records: list[Message] = []
     if _MIN_ISR not in state.image.config(ALL_BROKERS):
         value = str(state.static_int(_MIN_ISR))

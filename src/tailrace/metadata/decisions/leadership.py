@@ -1,4 +1,4 @@
-"""Who leads, and who is in the ISR, when brokers come and go; ElectLeaders and AlterPartition: the decisions."""
+"""Leaders and ISRs when brokers start and stop; ElectLeaders and AlterPartition: the decisions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def partition_change(
     added: BrokerId | None = None,
     min_isr: int | None = None,
 ) -> PartitionChange:
-    """A change of a partition, with the cluster's facts filled in; `removed` counts as gone, `added` as here."""
+    """Return a change of a partition with the cluster's facts; `removed` counts as offline, `added` as online."""
     image = state.image
     partition = topic.partitions[number]
 
@@ -51,7 +51,7 @@ def partition_change(
 
 
 def with_isr_or_elr(state: ControlState, broker_id: BrokerId, *, elr: bool) -> Iterator[tuple[TopicImage, int]]:
-    """Partitions that have a broker in their ISR, or in their ELR."""
+    """Yield the partitions that have a broker in their ISR, or in their ELR."""
     for topic, number, partition in state.image.partitions():
         if broker_id in (partition.elr if elr else partition.isr):
             yield topic, number
@@ -71,7 +71,7 @@ def leader_and_isr_changes(
     added: BrokerId | None = None,
     stopped_uncleanly: BrokerId | None = None,
 ) -> list[Message]:
-    """What becomes of partitions when a broker leaves, comes, or comes back after an unclean stop."""
+    """Return the records for partitions whose broker leaves, starts, or starts after an unclean stop."""
     gone = removed if stopped_uncleanly is None else stopped_uncleanly
     records: list[Message] = []
     settings: dict[str, tuple[int, bool]] = {}  # of each topic, looked up once
@@ -103,7 +103,10 @@ def plan_elect_leaders(
     response = messages.ElectLeadersResponse()
     if request.election_type not in (_PREFERRED, _UNCLEAN):
         response.error_code = ErrorCode.INVALID_REQUEST
-        error = ApiError(ErrorCode.INVALID_REQUEST, f"election type {request.election_type} is not known")
+        error = ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"unknown election type {request.election_type}: use 0 (preferred) or 1 (unclean)",
+        )
         for one in request.topic_partitions or ():
             results = messages.ElectLeadersResponse.ReplicaElectionResult(topic=one.topic)
             results.partition_result = [_election_result(number, error) for number in one.partitions]
@@ -135,15 +138,18 @@ def _elect(state: ControlState, name: str, number: int, election_type: int, reco
     topic = state.image.topics.get(name)
     partition = topic.partitions.get(number) if topic else None
     if topic is None or partition is None:
-        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {name}-{number}")
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {name}-{number} does not exist")
     preferred = election_type == _PREFERRED
     if partition.leader == (partition.preferred_leader if preferred else partition.leader) != NO_LEADER:
-        return ApiError(ErrorCode.ELECTION_NOT_NEEDED, "the leader is the one that would be elected")
+        return ApiError(ErrorCode.ELECTION_NOT_NEEDED, f"{name}-{number} already has the leader that would be elected")
     election = Election.PREFERRED if preferred else Election.UNCLEAN
     record = replace(partition_change(state, topic, number), election=election).build()
     if record is not None:
         records.append(record)
         return NO_ERROR
     if preferred:
-        return ApiError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "the preferred leader is not available")
-    return ApiError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "no replica is available")
+        return ApiError(
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            f"the preferred leader of {name}-{number} is offline or not in the ISR",
+        )
+    return ApiError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"no replica of {name}-{number} that may lead is online")

@@ -1,14 +1,14 @@
 """The next state of a partition, as the record that leads to it: leader elections, ISR changes, reassignments.
 
 Who may lead
-    a replica in the ISR; without an ISR, one of the eligible leader replicas (ELR): they have everything committed;
-    without either, the one known to have led last, uncleanly; and if the election may be unclean, any replica.
+    a replica in the ISR; without an ISR, an eligible leader replica (ELR), which has everything committed;
+    without either, the last known leader, uncleanly; and if the election may be unclean, any replica.
     In each case only a broker that is acceptable: unfenced, its log directory online.
 Who is in the ELR
-    With fewer than min.insync.replicas in the ISR nothing new is committed, so whoever leaves the ISR then still has
-    everything. A broker that stopped uncleanly may have lost some and is taken out.
+    With fewer than min.insync.replicas in the ISR nothing new is committed. So a replica that leaves the ISR then
+    still has everything. A broker that stopped uncleanly may have lost records and is removed.
 When a reassignment is complete
-    all replicas that are added are in the ISR; then those that are removed go.
+    All added replicas are in the ISR. Then the replicas to remove are removed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from tailrace.protocol import messages
 
 
 class Election(Enum):
-    ONLINE = "online"  # keep the leader if it may lead, else any other that may
-    PREFERRED = "preferred"  # the first replica, if it may lead
-    UNCLEAN = "unclean"  # as online; if nobody may lead, whoever is there
+    ONLINE = "online"  # keep the leader if eligible, else elect another eligible replica
+    PREFERRED = "preferred"  # elect the first replica, if eligible
+    UNCLEAN = "unclean"  # like ONLINE; if no replica is eligible, elect any that is online
 
 
 class Elected(NamedTuple):
@@ -43,7 +43,7 @@ class Elected(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChange:
-    """What is to become of a partition; `build` works out the rest. Fields left alone keep what the partition has."""
+    """Wanted changes of a partition; `build` computes the rest. Fields with their default keep the present value."""
 
     partition: PartitionRegistration
     topic_id: bytes
@@ -62,7 +62,7 @@ class PartitionChange:
     stopped_uncleanly: Iterable[BrokerId] = ()
 
     def build(self) -> messages.PartitionChangeRecord | None:
-        """The record, or None if nothing changes."""
+        """Return the record, or None if nothing changes."""
         work = _Work(self)
         work.complete_reassignment()
         work.find_elr()
@@ -75,7 +75,7 @@ class PartitionChange:
 
 
 class _Work:
-    """The targets, as they become clear, and the record."""
+    """The new state while it is computed, and the record."""
 
     def __init__(self, change: PartitionChange) -> None:
         partition = change.partition
@@ -96,7 +96,7 @@ class _Work:
         if not set(self.adding) <= set(isr) or (self.removing and not (isr and replicas)):
             return
         if len(self.adding) < len(self.removing) and not set(replicas) <= set(isr):
-            return  # with fewer replicas than before, all of them have to be in sync first
+            return  # a smaller target is complete only when all its replicas are in sync
         self.isr, self.replicas, self.removing, self.adding = isr, replicas, [], []
 
     def find_elr(self) -> None:
@@ -123,7 +123,7 @@ class _Work:
                 if self.before.leader_recovery_state != RECOVERING:
                     record.leader_recovery_state = RECOVERING
         elif not set(self.before.replicas) <= set(self.replicas):
-            record.leader = self.before.leader  # a new epoch keeps replicas that are gone out
+            record.leader = self.before.leader  # a new leader epoch fences removed replicas
 
     def _elected(self) -> Elected:
         first, others = self.replicas[:1], self.replicas[1:]

@@ -1,7 +1,7 @@
 """AlterPartitionReassignments, ListPartitionReassignments and the placing of replicas in log directories.
 
-A reassignment adds replicas first and removes others when the new ones are in sync; a leader's ISR change completes it
-(`partition_change.py`). One that only removes is complete at once.
+A reassignment first adds replicas, and removes others when the new ones are in sync. A leader's ISR change completes it
+(`partition_change.py`). A reassignment that only removes replicas is complete at once.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def _reassignment(
     topic = state.image.topics.get(name)
     partition = topic.partitions.get(asked.partition_index) if topic else None
     if topic is None or partition is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {name}-{asked.partition_index}")
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {name}-{asked.partition_index} does not exist"
+        )
     change = partition_change(state, topic, asked.partition_index)
     if asked.replicas is None:
         return _cancel(state, topic, partition, change)
@@ -75,9 +77,15 @@ def _cancel(
     isr = [one for one in partition.isr if one not in partition.adding_replicas]
     if not isr:
         if not replicas:
-            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all replicas are new ones")
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "the reassignment cannot be cancelled: none of the replicas existed before it",
+            )
         if not unclean:
-            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "going back would need an unclean election")
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "the reassignment cannot be cancelled: no replica from before it is in sync",
+            )
         isr = replicas[:1]
     election = Election.UNCLEAN if unclean else Election.ONLINE
     return replace(change, isr=isr, replicas=replicas, removing=[], adding=[], election=election)
@@ -97,7 +105,8 @@ def _reassign(
         if len(target) != factor:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"the replication factor would change from {factor} to {len(target)}",
+                f"the reassignment would change the replication factor from {factor} to {len(target)}, and the "
+                "request forbids that",
             )
     removing = sorted(set(partition.replicas) - set(target))
     adding = sorted(set(target) - set(partition.replicas))
@@ -143,7 +152,7 @@ def list_reassignments(
 def plan_assign_directories(
     state: ControlState, broker_id: BrokerId, assignments: Iterable[tuple[bytes, bytes, int]]
 ) -> Plan[list[ErrorCode]]:
-    """A broker tells where its replicas are: (directory, topic id, partition) each."""
+    """Plan the report of a broker about its replicas, as (directory, topic id, partition)."""
     broker = state.image.brokers.get(broker_id)
     if broker is None:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")

@@ -1,12 +1,11 @@
-"""Where the replicas of new partitions go: striped over racks and brokers, as Kafka's controller does it.
+"""Placement of the replicas of new partitions: striped over racks and brokers, as Kafka's controller does it.
 
-Racks take turns, and within a rack its brokers, so that leaders and replicas spread evenly and no rack has two replicas
-of a partition before every rack has one. From one partition to the next the turn moves on by one rack and, in each, by
-one broker; when every broker has begun once, the order is shuffled so that the same ones do not follow each other
-for ever. A leader is always on a broker that is not fenced; other replicas may go to fenced ones when the rest are used
-up.
+Racks take turns, and within a rack its brokers. So leaders and replicas spread evenly, and no rack has two replicas of
+a partition before every rack has one. Each partition starts one rack further, and in each rack one broker further. When
+every broker has been first once, the order is shuffled, so that not always the same brokers follow each other. A leader
+is always on an unfenced broker. Other replicas may go to fenced brokers when the unfenced ones are used up.
 
-Chance enters as `next_int(n)`: some number from 0 to n - 1.
+Randomness enters as `next_int(n)`, which returns a number from 0 to n - 1.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class UsableBroker(NamedTuple):
 
 
 def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
-    """Brokers that may get new replicas: those leaving, and those that cordoned everything off, may not."""
+    """Return the brokers that may get new replicas: not in shutdown, and with a directory that is not cordoned."""
     return [
         UsableBroker(broker.id, broker.rack, broker.fenced)
         for broker in image.brokers.values()
@@ -40,14 +39,18 @@ def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
 def place_replicas(
     brokers: Iterable[UsableBroker], partitions: int, replication_factor: int, next_int: NextInt
 ) -> Iterator[list[BrokerId]]:
-    """The replicas of each partition, its preferred leader first; INVALID_REPLICATION_FACTOR if there are too few."""
+    """Return the replicas of each partition, preferred leader first; INVALID_REPLICATION_FACTOR for too few brokers."""
     racks = _Racks(brokers, next_int)
     if replication_factor <= 0:
-        raise _impossible(f"a replication factor of {replication_factor} is not positive")
+        raise _impossible(f"the replication factor must be at least 1, not {replication_factor}")
     if racks.unfenced == 0:
-        raise _impossible("every broker is fenced or has cordoned off its log directories")
+        raise _impossible(
+            "no broker can take a leader: all are fenced, shutting down or have only cordoned log directories"
+        )
     if replication_factor > racks.total:
-        raise _impossible(f"a replication factor of {replication_factor} needs more than {racks.total} broker(s)")
+        raise _impossible(
+            f"the replication factor {replication_factor} exceeds the number of usable brokers, {racks.total}"
+        )
     return (racks.place(replication_factor) for _ in range(partitions))
 
 
@@ -56,7 +59,7 @@ def _impossible(reason: str) -> KafkaError:
 
 
 class _Brokers:
-    """Brokers of one rack that take turns: everybody once per round, and each round starts one further on."""
+    """The brokers of one rack, which take turns: each once per round, and each round starts one broker further."""
 
     def __init__(self) -> None:
         self.ids: list[BrokerId] = []
@@ -70,7 +73,7 @@ class _Brokers:
             self._offset = next_int(len(self.ids))
 
     def next(self, number: int) -> BrokerId | None:
-        """The next one in the round of that number; None when all had their turn."""
+        """Return the next broker in the round of that number, or None at the end of the round."""
         if not self.ids:
             return None
         if self._round != number:

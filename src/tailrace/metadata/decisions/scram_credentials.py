@@ -25,8 +25,8 @@ def plan_alter_credentials(
             continue
         error = _check(deletion.name, deletion.mechanism)
         if error == NO_ERROR and (deletion.mechanism, deletion.name) not in state.image.scram_credentials:
-            told = "Attempt to delete a user credential that does not exist"
-            error = ApiError(ErrorCode.RESOURCE_NOT_FOUND, told)
+            reason = "Attempt to delete a user credential that does not exist"
+            error = ApiError(ErrorCode.RESOURCE_NOT_FOUND, reason)
         results[deletion.name] = error
         records[deletion.name] = messages.RemoveUserScramCredentialRecord(
             name=deletion.name, mechanism=deletion.mechanism
@@ -63,20 +63,26 @@ def credential_record(
 
 
 def first_credential(text: str, new_salt: bytes) -> messages.UserScramCredentialRecord:
-    """SCRAM-SHA-512=[name=alice,password=secret] and the like, as `kafka-storage format --add-scram` takes it."""
+    """Parse SCRAM-SHA-512=[name=alice,password=secret], the format of `kafka-storage format --add-scram`."""
     mechanism, equals, rest = text.strip().partition("=")
     if mechanism not in scram.MECHANISMS or not equals or not (rest.startswith("[") and rest.endswith("]")):
-        raise InvalidConfig(f"{mechanism}: a credential is SCRAM-SHA-512=[name=…,password=…], or of SCRAM-SHA-256")
+        raise InvalidConfig(
+            f"'{mechanism}' does not start a credential: use SCRAM-SHA-512=[name=…,password=…] or SCRAM-SHA-256=[…]"
+        )
     given = {}
     for part in rest[1:-1].split(","):
         key, _, value = part.partition("=")
         given[key.strip()] = value.strip().strip('"')
     unknown = set(given) - {"name", "password", "iterations"}
     if unknown or not given.get("name") or not given.get("password"):
-        raise InvalidConfig(f"{mechanism}: a credential has a name and a password, and iterations if need be")
+        raise InvalidConfig(
+            f"{mechanism}: a credential needs a name and a password; iterations is optional, other keys are not"
+        )
     rounds = given.get("iterations", str(scram.ITERATIONS_MIN))
     if not rounds.isdecimal() or not scram.ITERATIONS_MIN <= int(rounds) <= scram.ITERATIONS_MAX:
-        raise InvalidConfig(f"{mechanism}: iterations are {scram.ITERATIONS_MIN} to {scram.ITERATIONS_MAX}")
+        raise InvalidConfig(
+            f"{mechanism}: iterations is {rounds}; use {scram.ITERATIONS_MIN} to {scram.ITERATIONS_MAX}"
+        )
     salted = scram.salted_password(scram.digest_of(mechanism), given["password"], new_salt, int(rounds))
     return credential_record(given["name"], scram.MECHANISMS[mechanism], new_salt, salted, int(rounds))
 
@@ -92,7 +98,7 @@ def _check(name: str, mechanism: int) -> ApiError:
 def refuse_all(
     request: messages.AlterUserScramCredentialsRequest, error: ApiError
 ) -> messages.AlterUserScramCredentialsResponse:
-    """The same error for every user that is named."""
+    """Return the same error for every user in a request."""
     names = [*(one.name for one in request.deletions), *(one.name for one in request.upsertions)]
     return _response(dict.fromkeys(names, error))
 
@@ -107,7 +113,7 @@ def _response(results: dict[str, ApiError]) -> messages.AlterUserScramCredential
 def describe_credentials(
     image: MetadataImage, request: messages.DescribeUserScramCredentialsRequest
 ) -> messages.DescribeUserScramCredentialsResponse:
-    """Of the users that are named, or of all."""
+    """Describe the credentials of the named users, or of all if none is named."""
     asked = [one.name for one in request.users or ()] or [name for _, name in image.scram_credentials]
     response = messages.DescribeUserScramCredentialsResponse(error_message=None)
     for name in dict.fromkeys(asked):

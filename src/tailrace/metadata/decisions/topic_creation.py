@@ -1,11 +1,11 @@
 """CreateTopics and CreatePartitions: the decisions.
 
 A topic gets its partitions by placement (a count and a replication factor, -1 for the broker's default) or by a manual
-assignment, which has to name every partition from 0 on with as many replicas each. Its ISR is what is active of its
-replicas, its leader the first of them; epochs start at zero.
+assignment. A manual assignment has to list every partition from 0 on, with the same number of replicas each. The ISR of
+a new partition is its active replicas, its leader the first of them. Epochs start at zero.
 
-Both decisions are steps that can pause (`model/steps.py`): a request may create 10,000 partitions. A decision is good
-for the image that it began with.
+Both decisions are steps that can pause (`model/steps.py`), because a request may create 10,000 partitions. A decision
+is valid for the image that it began with.
 """
 
 from __future__ import annotations
@@ -50,11 +50,17 @@ def plan_create_topics(
     left_out: dict[str, ApiError] = {}
     for name, count in counts.items():
         if count > 1:
-            left_out[name] = ApiError(ErrorCode.INVALID_REQUEST, "the topic is named twice")
+            left_out[name] = ApiError(ErrorCode.INVALID_REQUEST, "the topic is named twice in the request")
         elif name == CLUSTER_METADATA:
-            left_out[name] = ApiError(ErrorCode.INVALID_REQUEST, f"{name} cannot be created")
+            left_out[name] = ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"{name} is the metadata log; it exists in every cluster and cannot be created",
+            )
         elif not may_create(name):
-            left_out[name] = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not authorized to create the topic")
+            left_out[name] = ApiError(
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                "not authorized to create the topic: the operation CREATE is needed",
+            )
     response = messages.CreateTopicsResponse()
     records: list[Message] = []
     try:
@@ -97,11 +103,14 @@ def _check_total(state: ControlState, request: messages.CreateTopicsRequest) -> 
         else:
             total += by_default if topic.num_partitions == -1 else max(0, topic.num_partitions)
     if total > MAX_RECORDS:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{total} partitions are too many for one request")
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"the request would create {total} partitions; the limit is {MAX_RECORDS}: split it into several",
+        )
 
 
 def _collisions(state: ControlState) -> dict[str, str]:
-    """unified name → a topic there is"""
+    """unified name → an existing topic"""
     return {unified(name): name for name in state.image.topics if may_collide(name)}
 
 
@@ -154,7 +163,7 @@ def _check_name(state: ControlState, name: str, collisions: dict[str, str]) -> N
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
 
 
-# (replicas, those of them that are in the ISR)
+# (replicas, the ISR among them)
 _Assignment = tuple[list[BrokerId], list[BrokerId]]
 
 
@@ -163,9 +172,15 @@ def _assignments(state: ControlState, topic: messages.CreateTopicsRequest.Creata
         return _manual_assignments(state, topic)
     factor, partitions = topic.replication_factor, topic.num_partitions
     if factor == 0 or factor < -1:
-        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, f"a replication factor of {factor} is not possible")
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"the replication factor must be at least 1, or -1 for the default, not {factor}",
+        )
     if partitions == 0 or partitions < -1:
-        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"a topic cannot have {partitions} partitions")
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"the number of partitions must be at least 1, or -1 for the default, not {partitions}",
+        )
     return (
         yield from _placed(
             state,
@@ -182,7 +197,7 @@ def _placed(state: ControlState, partitions: int, factor: int) -> Steps[list[_As
     ):
         isr = state.active_among(replicas)
         if not isr:
-            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced or leaving")
+            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced or shutting down")
         assignments.append((replicas, isr))
         if not number % ITEMS_A_STEP:
             yield
@@ -191,18 +206,26 @@ def _placed(state: ControlState, partitions: int, factor: int) -> Steps[list[_As
 
 def _manual_assignments(state: ControlState, topic: messages.CreateTopicsRequest.CreatableTopic) -> list[_Assignment]:
     if topic.replication_factor != -1:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "with a manual assignment the replication factor must be -1")
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"with a manual assignment the replication factor must be -1, not {topic.replication_factor}",
+        )
     if topic.num_partitions != -1:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "with a manual assignment the number of partitions must be -1")
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"with a manual assignment the number of partitions must be -1, not {topic.num_partitions}",
+        )
     found: dict[int, _Assignment] = {}
     factor = None
     for one in topic.assignments:
         if one.partition_index in found:
-            raise _misassigned(f"partition {one.partition_index} is assigned twice")
+            raise _misassigned(f"partition {one.partition_index} has two assignments")
         found[one.partition_index] = _checked_assignment(state, one.broker_ids, factor, one.partition_index)
         factor = len(one.broker_ids)
     if sorted(found) != list(range(len(found))):
-        raise _misassigned("the partitions that are assigned must be numbered from 0 on without a gap")
+        raise _misassigned(
+            f"the assigned partitions must be numbered from 0 on without a gap; they are {sorted(found)[:20]}"
+        )
     return [found[number] for number in range(len(found))]
 
 
@@ -216,21 +239,21 @@ def _checked_assignment(
     check_replicas(state, replicas, factor)
     isr = state.active_among(list(replicas))
     if not isr:
-        raise _misassigned(f"all brokers assigned to partition {number} are fenced or leaving")
+        raise _misassigned(f"all brokers assigned to partition {number} are fenced or shutting down")
     return list(replicas), isr
 
 
 def check_replicas(state: ControlState, replicas: Sequence[BrokerId], factor: int | None) -> None:
-    """A manual assignment: brokers that are registered, each once, as many as the other partitions have."""
+    """Raise INVALID_REPLICA_ASSIGNMENT unless the brokers are registered, distinct, and as many as elsewhere."""
     if not replicas:
-        raise _misassigned("a partition is assigned to nobody")
+        raise _misassigned("the assignment of a partition lists no brokers")
     for one in sorted(replicas):
         if one not in state.image.brokers:
             raise _misassigned(f"broker {one} is not registered")
         if replicas.count(one) > 1:
-            raise _misassigned(f"broker {one} is assigned the same partition twice")
+            raise _misassigned(f"broker {one} is listed twice in the assignment of a partition")
     if factor is not None and len(replicas) != factor:
-        raise _misassigned(f"a partition with {len(replicas)} replica(s) is assigned where others have {factor}")
+        raise _misassigned(f"a partition is assigned {len(replicas)} replica(s); the other partitions have {factor}")
 
 
 def _new_partitions(state: ControlState, assignments: Sequence[_Assignment]) -> Steps[list[PartitionRegistration]]:
@@ -278,7 +301,7 @@ def plan_create_partitions(
     records: list[Message] = []
     for topic in request.topics:
         if counts[topic.name] > 1:
-            results[topic.name] = ApiError(ErrorCode.INVALID_REQUEST, "the topic is named twice")
+            results[topic.name] = ApiError(ErrorCode.INVALID_REQUEST, "the topic is named twice in the request")
         elif not may_alter(topic.name):
             results[topic.name] = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         else:
@@ -318,16 +341,21 @@ def _create_partitions(
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     present = len(topic.partitions)
     if wanted.count == present:
-        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"the topic has {present} partition(s) already")
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"topic {wanted.name} has {present} partition(s) already")
     if wanted.count < present:
         raise KafkaError(
-            ErrorCode.INVALID_PARTITIONS, f"the topic has {present} partition(s); {wanted.count} would be fewer"
+            ErrorCode.INVALID_PARTITIONS,
+            f"topic {wanted.name} has {present} partition(s); {wanted.count} would be fewer, and partitions cannot "
+            "be removed",
         )
     more = wanted.count - present
     if wanted.assignments is not None and len(wanted.assignments) != more:
-        raise _misassigned(f"{len(wanted.assignments)} assignment(s) for {more} more partition(s)")
+        raise _misassigned(f"{len(wanted.assignments)} assignment(s) are given for {more} new partition(s)")
     if more > MAX_RECORDS:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{more} partitions are too many for one request")
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"the request would create {more} partitions; the limit is {MAX_RECORDS}: split it into several",
+        )
     charge(more)
     factor = len(topic.partitions[0].replicas)
     if wanted.assignments is None:

@@ -1,7 +1,7 @@
 """DeleteTopics: the decision.
 
-A topic is named by its name or its id, once and in one way only. What refers to nothing, or twice to the same topic, is
-refused; the rest goes.
+A topic is given once, by its name or by its id. Items that name no topic, or a topic that another item names too, are
+refused; the other topics are deleted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _anything(_: str) -> bool:
 
 
 class _Deletion:
-    """The topics of one request: those that will be deleted, and the answers about the others."""
+    """The topics of one request: those that will be deleted, and the responses for the others."""
 
     def __init__(self, image: MetadataImage, may_describe: Right, may_delete: Right) -> None:
         self._image = image
@@ -79,7 +79,12 @@ class _Deletion:
             self.refuse(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
         elif not self._may_delete(topic.name):
             shown = topic.name if self._may_describe(topic.name) else None
-            self.refuse(shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not authorized to delete the topic")
+            self.refuse(
+                shown,
+                topic_id,
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                "not authorized to delete the topic: the operation DELETE is needed",
+            )
         else:
             self.going[topic_id] = topic.name
 
@@ -88,11 +93,21 @@ class _Deletion:
         if count > 1:
             self.refuse(name, _NO_ID, ErrorCode.INVALID_REQUEST, "the topic is named twice")
         elif not self._may_describe(name):
-            self.refuse(name, _NO_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not authorized to see the topic")
+            self.refuse(
+                name,
+                _NO_ID,
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                "not authorized to describe the topic: the operation DESCRIBE is needed",
+            )
         elif topic is None:
             self.refuse(name, _NO_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no topic has this name")
         elif not self._may_delete(name):
-            self.refuse(name, _NO_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not authorized to delete the topic")
+            self.refuse(
+                name,
+                _NO_ID,
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                "not authorized to delete the topic: the operation DELETE is needed",
+            )
         elif topic.id in ids:
             self.going.pop(topic.id, None)
             self.refuse(name, topic.id, ErrorCode.INVALID_REQUEST, "the topic is given by its name and by its id")
@@ -108,7 +123,7 @@ def plan_delete_topics(
     may_delete: Right = _anything,
     charge: Charge = free_of_charge,
 ) -> Plan[messages.DeleteTopicsResponse]:
-    """Delete those topics that exist, are allowed and are paid for; all of them or, if there are too many, none."""
+    """Plan the deletion of topics that exist, are authorized and within the quota; none if they are too many."""
     deletion = _Deletion(state.image, may_describe, may_delete)
     deletion.add(request)
     records: list[Message] = []

@@ -1,7 +1,7 @@
-"""Which names topics may have.
+"""Valid names of topics.
 
-One to 249 of the characters a-z, A-Z, 0-9, `.`, `_` and `-`, and neither `.` nor `..`, since a name is part of a
-folder's. Two names that differ only in `.` and `_` collide: metrics cannot tell them apart.
+A name has 1 to 249 of the characters a-z, A-Z, 0-9, `.`, `_` and `-`, and is neither `.` nor `..`, because it is part
+of a folder's name. Two names that differ only in `.` and `_` collide, because names of metrics do not distinguish them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ CLUSTER_METADATA: Final = "__cluster_metadata"
 
 
 def name_problem(name: str) -> str | None:
-    """What is wrong with a topic's name; None if nothing is."""
+    """Return the reason why a topic's name is invalid, or None."""
     if not name:
-        return "a topic's name must not be empty"
+        return f"a topic's name is empty; it needs 1 to {MAX_LENGTH} characters"
     if name in (".", ".."):
-        return f"a topic must not be called '{name}'"
+        return f"a topic's name must not be '{name}'"
     if java_length(name) > MAX_LENGTH:
-        return f"a topic's name must have no more than {MAX_LENGTH} characters: '{name}'"
+        return f"a topic's name has {java_length(name)} characters, more than {MAX_LENGTH}: '{name}'"
     if not _LEGAL.fullmatch(name):
-        return f"a topic's name may have letters, digits, '.', '_' and '-' only: '{name}'"
+        return f"a topic's name may contain only a-z, A-Z, 0-9, '.', '_' and '-': '{name}'"
     return None
 
 
@@ -35,5 +35,5 @@ def may_collide(name: str) -> bool:
 
 
 def unified(name: str) -> str:
-    """The same for all names that collide."""
+    """Return the same text for all names that collide."""
     return name.replace(".", "_")

@@ -5,8 +5,8 @@
         delta.replay(record)
     image = delta.apply(offset=…, epoch=…, timestamp_ms=…)
 
-Every one of Kafka's 26 metadata record types has a method here, named in `_REPLAYS`. A record that contradicts those
-before it is refused with InconsistentMetadata: a log that has one must not be served.
+Every one of Kafka's 26 metadata record types has a method here, named in `_REPLAYS`. InconsistentMetadata is raised for
+a record that contradicts those before it: a log with such a record must not be served.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ V = TypeVar("V")
 
 class MetadataDelta:
     def __init__(self, image: MetadataImage = EMPTY_IMAGE) -> None:
-        self.image = image  # the one before
+        self.image = image  # the image before the records
         self.topics = TopicsDelta(image)
-        # What is there now for what has changed; None where nothing is any more.
+        # The new state of everything that has changed; None for what was removed.
         self.features: dict[str, int | None] = {}
         self.brokers: dict[BrokerId, BrokerRegistration | None] = {}
         self.controllers: dict[int, ControllerRegistration | None] = {}
@@ -59,7 +59,7 @@ class MetadataDelta:
         if replay is None:
             name = _REPLAYS.get(record.SCHEMA.name)
             if name is None:
-                raise InconsistentMetadata(f"{record.SCHEMA.name} has no place in a metadata image")
+                raise InconsistentMetadata(f"{record.SCHEMA.name} is not a record of the metadata image")
             replay = _BY_CLASS[record.__class__] = getattr(MetadataDelta, name)
         replay(self, record)
 
@@ -89,7 +89,7 @@ class MetadataDelta:
         )
 
     def local_changes(self, broker_id: BrokerId) -> LocalChanges:
-        """What this means for the replicas on a broker."""
+        """Return the changes of the replicas on a broker."""
         return self.topics.local_changes(broker_id)
 
     # Features
@@ -97,15 +97,16 @@ class MetadataDelta:
     def _feature_level(self, record: messages.FeatureLevelRecord) -> None:
         if record.name == METADATA_VERSION and record.feature_level not in RELEASES:
             raise InconsistentMetadata(
-                f"metadata.version {record.feature_level} is none of those known, {min(RELEASES)} to {max(RELEASES)}"
+                f"metadata.version {record.feature_level} is not supported; supported are {min(RELEASES)} to "
+                f"{max(RELEASES)}"
             )
-        if record.name != KRAFT_VERSION:  # a control record's business
+        if record.name != KRAFT_VERSION:  # set by control records
             self.features[record.name] = record.feature_level or None
 
     # Brokers and controllers
 
     def broker(self, broker_id: BrokerId) -> BrokerRegistration | None:
-        """As it is by now."""
+        """Return the registration after the records so far, or None."""
         return self.brokers[broker_id] if broker_id in self.brokers else self.image.brokers.get(broker_id)
 
     def _register_broker(self, record: messages.RegisterBrokerRecord) -> None:
@@ -197,7 +198,7 @@ class MetadataDelta:
         self.delegation_tokens[record.token_id] = None
 
     def _nothing(self, record: Message) -> None:
-        """Says nothing that an image could hold."""
+        """Ignore a record that does not change the image."""
 
 
 _REPLAYS: Final = {
@@ -226,13 +227,13 @@ _REPLAYS: Final = {
     "ClearElrRecord": "_clear_elr",
 }
 
-_BY_CLASS: Final[dict[type[Message], Callable[[MetadataDelta, Any], None]]] = {}  # those that were met
+_BY_CLASS: Final[dict[type[Message], Callable[[MetadataDelta, Any], None]]] = {}  # filled on first use
 
 # The loader handles the other three: BeginTransactionRecord, EndTransactionRecord and AbortTransactionRecord.
 
 
 def _merged_sets(before: Mapping[K, Mapping[str, V]], changes: Mapping[K, dict[str, V]]) -> Mapping[K, Mapping[str, V]]:
-    """A resource without any setting is not there at all."""
+    """Merge changes; a resource without any setting is removed."""
     return changed(before, {key: values or None for key, values in changes.items()})
 
 

@@ -1,7 +1,7 @@
-"""Which value of a topic's key counts, and where it comes from.
+"""The effective value of a topic's config, and its source.
 
-A topic's own setting wins; then the broker's keys that stand behind it, as set for the broker, for all brokers, in
-server.properties; then the default. DescribeConfigs tells the same story as `synonyms`.
+The topic's own setting has the highest precedence. Then come the corresponding keys of the broker: set for this broker,
+set for all brokers, from server.properties, and the default. DescribeConfigs returns the same list as `synonyms`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tailrace.model.ids import BrokerId
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, by the numbers of DescribeConfigs."""
+    """The source of a value, with the numbers of DescribeConfigs."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -36,14 +36,14 @@ class ConfigEntry(NamedTuple):
 
 
 class EffectiveConfigs:
-    """Settings of a broker's properties file on one side, of the metadata image on the other."""
+    """Effective configs, from a broker's properties file and the metadata image."""
 
     def __init__(self, static: Mapping[str, str], node_id: BrokerId) -> None:
         self.static = static
         self.node_id = node_id
 
     def broker_layers(self, image: MetadataImage) -> Iterator[tuple[ConfigSource, Mapping[str, str]]]:
-        """What is set for the broker, most particular first."""
+        """Yield the configs of the broker, highest precedence first."""
         yield ConfigSource.DYNAMIC_BROKER_CONFIG, image.config(broker_resource(self.node_id))
         yield ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, image.config(ALL_BROKERS)
         yield ConfigSource.STATIC_BROKER_CONFIG, self.static
@@ -59,7 +59,7 @@ class EffectiveConfigs:
         return ConfigEntry(key, key.default, ConfigSource.DEFAULT_CONFIG)
 
     def topic_entries(self, image: MetadataImage, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-        """All keys that a user is shown, by name."""
+        """Return all keys that users can see, sorted by name."""
         return [
             self.topic_entry(image, overrides, name)
             for name, key in sorted(definition("topic").items())
@@ -67,7 +67,7 @@ class EffectiveConfigs:
         ]
 
     def topic_settings(self, image: MetadataImage, overrides: Mapping[str, str]) -> dict[str, str]:
-        """The values that count where they are not the default."""
+        """Return the effective values that differ from the defaults."""
         entries = self.topic_entries(image, overrides)
         return {
             entry.key.name: entry.value
@@ -75,10 +75,10 @@ class EffectiveConfigs:
             if entry.value is not None and entry.source != ConfigSource.DEFAULT_CONFIG
         }
 
-    # What the controller decides by
+    # What the controller needs for decisions
 
     def min_insync_replicas(self, image: MetadataImage, topic: str) -> int:
-        """As many as there can be at most: no more than the replicas that the topic has."""
+        """Return min.insync.replicas of a topic, limited to its replication factor."""
         replicas = len(image.topics[topic].partitions[0].replicas)
         entry = self.topic_entry(image, image.topic_config(topic), "min.insync.replicas")
         least = entry.key.readable(entry.value)
@@ -91,7 +91,7 @@ class EffectiveConfigs:
 
 
 def _times(name: str, text: str, factor: int) -> str:
-    """Hours and minutes as milliseconds; a negative one means for ever, in any unit."""
+    """Convert hours or minutes to milliseconds; a negative value means unlimited in any unit."""
     if factor == 1:
         return text
     value = definition("broker")[name].readable(text)
@@ -109,6 +109,6 @@ _SECTIONS: Final = {
 
 
 def definition_for(resource_type: int) -> ConfigDefinition | None:
-    """The keys of a kind of resource; None for a kind that has no configuration."""
+    """Return the keys of a resource type, or None if it has no configs."""
     section: Any = _SECTIONS.get(ResourceType(resource_type)) if resource_type in list(ResourceType) else None
     return definition(section) if section else None

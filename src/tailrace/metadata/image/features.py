@@ -1,10 +1,10 @@
-"""Feature levels: what the cluster has agreed on, what this node can do, and what a level means for the records.
+"""Feature levels: the finalized ones of the cluster, the supported ones of this node, and their effect on records.
 
-A feature is finalized at a level by a FeatureLevelRecord. `metadata.version` says which record versions may be written;
-the other features have nothing to do with the metadata log except `eligible.leader.replicas.version`. `kraft.version`
-belongs to the quorum: it is never in a FeatureLevelRecord but in a control record.
+A FeatureLevelRecord finalizes a feature at a level. `metadata.version` determines which record versions may be written.
+Of the other features only `eligible.leader.replicas.version` has an effect on the metadata log. `kraft.version`
+belongs to the quorum: it is in control records, never in a FeatureLevelRecord.
 
-A level that is zero is the same as a feature that was never heard of.
+Level zero is the same as a feature that was never set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
 
-# Kafka's names of the metadata.version levels. Those marked changed what records mean, so no one goes back past them.
+# Kafka's names of the metadata.version levels. Marked ones changed what records mean; a downgrade may not go past them.
 RELEASES = {
     7: "3.3-IV3",
     8: "3.4-IV0",
@@ -54,7 +54,7 @@ LATEST_METADATA_VERSION = max(RELEASES)
 
 
 class VersionRange(NamedTuple):
-    """The levels of a feature that a node can work with."""
+    """The levels of a feature that a node supports."""
 
     low: int
     high: int
@@ -78,7 +78,7 @@ SUPPORTED: Mapping[str, VersionRange] = {
     STREAMS_VERSION: VersionRange(0, 1),
 }
 
-# What a new cluster starts with, in the order in which Kafka's format command writes it down.
+# The levels of a new cluster, in the order in which Kafka's format command writes them.
 BOOTSTRAP_LEVELS: Mapping[str, int] = {
     METADATA_VERSION: LATEST_METADATA_VERSION,
     ELIGIBLE_LEADER_REPLICAS_VERSION: 1,
@@ -93,7 +93,7 @@ REQUIRED_METADATA_VERSION: Mapping[str, Mapping[int, int]] = {ELIGIBLE_LEADER_RE
 
 
 class RecordVersions(NamedTuple):
-    """Which versions of the records a metadata.version asks for."""
+    """The record versions that belong to a metadata.version."""
 
     register_broker: int
     partition: int
@@ -127,5 +127,5 @@ def record_versions(metadata_version: int) -> RecordVersions:
 
 
 def loses_metadata(before: int, after: int) -> bool:
-    """Whether records that `before` allowed may have no meaning under the lower metadata.version `after`."""
+    """Return True if records that level `before` allowed may lose their meaning under the lower level `after`."""
     return any(after < level <= before for level in _CHANGED_RECORDS)

@@ -1,8 +1,8 @@
-"""MetadataImage: everything the metadata log says, up to one offset; never changed.
+"""MetadataImage: the content of the metadata log up to one offset; immutable.
 
-A new image shares with its predecessor whatever a delta left alone, down to single topics, so that making one costs
-what has changed and comparing two by identity finds it. Mappings are dicts that nobody writes to any more, and large
-ones are layered (`layered_map.py`).
+A new image shares with its predecessor everything that a delta left unchanged, down to single topics. So the cost of a
+new image depends on the size of the change, and comparing by identity finds the differences. Mappings are dicts that
+nobody writes to any more, and large ones are layered (`layered_map.py`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tailrace.protocol import messages
 
 
 class ResourceType(IntEnum):
-    """What a configuration belongs to."""
+    """The type of resource that a configuration belongs to."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -43,7 +43,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """A topic, broker, group or metrics subscription by name; the broker with the empty name is every broker."""
+    """A topic, broker, group or metrics subscription by name; a broker with an empty name means all brokers."""
 
     type: int
     name: str
@@ -86,7 +86,7 @@ class TopicImage:
 class MetadataImage:
     cluster_id: str = ""
 
-    # Where in the log this is: the last offset that is in it, that one's epoch and time.
+    # The last offset in the image, with the epoch and timestamp of its batch.
     offset: Offset = -1
     epoch: LeaderEpoch = -1
     timestamp_ms: int = -1
@@ -98,9 +98,9 @@ class MetadataImage:
     topics_by_id: Mapping[bytes, TopicImage] = field(default_factory=dict)
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
-    next_producer_id: int = -1  # first id of the block that is given out next; -1 before the first
+    next_producer_id: int = -1  # first id of the next block to allocate; -1 before the first
 
-    # Kept as the records they came in.
+    # Kept in the form of their records.
     acls: Mapping[bytes, messages.AccessControlEntryRecord] = field(default_factory=dict)
     scram_credentials: Mapping[tuple[int, str], messages.UserScramCredentialRecord] = field(default_factory=dict)
     delegation_tokens: Mapping[str, messages.DelegationTokenRecord] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class MetadataImage:
     # Brokers
 
     def is_active(self, broker_id: BrokerId) -> bool:
-        """Registered, and may lead."""
+        """Return True if a broker is registered, unfenced and not shutting down."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.is_active
 
@@ -130,7 +130,7 @@ class MetadataImage:
         return [broker for broker in self.brokers.values() if not broker.fenced]
 
     def default_directory(self, broker_id: BrokerId) -> bytes:
-        """Where a new replica on that broker goes."""
+        """Return the directory id to note for a new replica on a broker."""
         if not self.record_versions.has_directories:
             return MIGRATING_DIRECTORY
         broker = self.brokers.get(broker_id)
@@ -150,7 +150,7 @@ class MetadataImage:
     # Configs
 
     def config(self, resource: ConfigResource) -> Mapping[str, str]:
-        """What was set for a resource; nothing for one that nothing was set for."""
+        """Return the configs that are set for a resource."""
         return self.configs.get(resource, {})
 
     def topic_config(self, topic: str) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
-"""An image as the records that make it: what a snapshot holds, in Kafka's order.
+"""An image as records, in Kafka's order: the content of a snapshot.
 
-Features first, since they say how the rest is to be read; then nodes, topics, configs, quotas, producer ids, ACLs,
-credentials, tokens.
+Features come first, since they determine how the rest is read. Then nodes, topics, configs, quotas, producer ids, ACLs,
+credentials and tokens.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""LayeredMap: a large mapping that is never changed, and one like it made at the price of what differs.
+"""LayeredMap: a large immutable mapping, whose changed copies cost only as much as the changes.
 
-It is a dict that it shares with its predecessors, under a small one of what has changed since. When the small one has
-grown to about the square root of the large one both are folded into a new dict, so that a change of one key among n
-costs √n copied entries and not n. Mappings of few entries are plain dicts.
+It shares a large dict with its predecessors, under a small dict of the changes since. When the small dict has grown to
+about the square root of the large one, both are merged into a new dict. So a change of one key among n costs √n copied
+entries, not n. Mappings with few entries are plain dicts.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Final, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-FEW: Final = 2_048  # to copy that many entries takes no longer than anything else that a change asks for
+FEW: Final = 2_048  # copying so many entries takes no longer than the rest of a change
 
 
 class LayeredMap(Mapping[K, V]):
     __slots__ = ("_base", "_changes", "_size")
 
     def __init__(self, base: dict[K, V], changes: dict[K, V | None]) -> None:
-        """`changes` says what is there now instead; None: nothing."""
+        """`changes` has the new values of changed keys, and None for removed ones."""
         self._base = base
         self._changes = changes
         self._size = len(base)
@@ -42,7 +42,7 @@ class LayeredMap(Mapping[K, V]):
         return self._size
 
     def __iter__(self) -> Iterator[K]:
-        """In the order in which keys came."""
+        """Iterate in insertion order."""
         changes = self._changes
         for key in self._base:
             if changes.get(key, key) is not None:
@@ -56,7 +56,7 @@ class LayeredMap(Mapping[K, V]):
 
 
 def changed(before: Mapping[K, V], changes: Mapping[K, V | None]) -> Mapping[K, V]:
-    """The mapping with other values for some keys, and without those whose value is None."""
+    """Return the mapping with changed values for some keys, and without the keys whose new value is None."""
     if not changes:
         return before
     if isinstance(before, LayeredMap):

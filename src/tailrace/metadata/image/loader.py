@@ -3,11 +3,11 @@
     loader = MetadataLoader(image)
     for batch in batches:
         loader.feed(batch)
-    change = loader.take()        # what the batches came to, or None if they came to nothing yet
+    change = loader.take()        # the result of the batches, or None if nothing has changed yet
 
-Records between a BeginTransactionRecord and its end are held back: EndTransactionRecord lets them take effect together,
-AbortTransactionRecord drops them. Control batches change no image, but they are the ones that name the quorum: its
-feature level and its voters are kept in `quorum`.
+Records between a BeginTransactionRecord and its end are held back. EndTransactionRecord applies them together,
+AbortTransactionRecord drops them. Control batches do not change the image. They describe the quorum, whose feature
+level and voters are kept in `quorum`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tailrace.records.record import iter_records
 
 @dataclass(slots=True)
 class QuorumFacts:
-    """What control records say of the quorum, and where the voters were told last (-1: in a snapshot or nowhere)."""
+    """The quorum as control records describe it. `voters_offset` is -1 if the voters are in a snapshot or nowhere."""
 
     kraft_version: int = 0
     voters: tuple[Voter, ...] = ()
@@ -54,7 +54,7 @@ class MetadataLoader:
         self.image = image
         self.quorum = quorum or QuorumFacts()
         self._delta = MetadataDelta(image)
-        self._complete = _Position(image.offset, image.epoch, image.timestamp_ms)  # up to where the delta is whole
+        self._complete = _Position(image.offset, image.epoch, image.timestamp_ms)  # the delta is complete up to here
         self._held_back: list[Message] | None = None
 
     @property
@@ -71,7 +71,7 @@ class MetadataLoader:
             self._complete = _Position(batch.last_offset, batch.leader_epoch, batch.max_timestamp)
 
     def take(self) -> Change | None:
-        """The image that whole batches and ended transactions make, and how it differs from the one before."""
+        """Return the new image after whole batches and ended transactions, and its difference from the one before."""
         if self._complete.offset == self.image.offset:
             return None
         delta, (offset, epoch, timestamp_ms) = self._delta, self._complete
@@ -87,7 +87,7 @@ class MetadataLoader:
             self._held_back = []
         elif name in ("EndTransactionRecord", "AbortTransactionRecord"):
             if self._held_back is None:
-                raise InconsistentMetadata(f"{name} where no metadata transaction began")
+                raise InconsistentMetadata(f"{name} outside a metadata transaction")
             if name == "EndTransactionRecord":
                 self._delta.replay_all(self._held_back)
             self._held_back = None

@@ -1,8 +1,8 @@
-"""PartitionRegistration: one partition as the metadata log has it.
+"""PartitionRegistration: the state of one partition in the metadata log.
 
-A PartitionRecord makes it; each PartitionChangeRecord after that changes some of it and raises the partition epoch by
-one. A change that names a leader, even the one there is, raises the leader epoch as well. Without ISR nobody leads,
-but the eligible leader replicas (ELR) are known to hold everything committed and may, once they are back.
+A PartitionRecord creates it. Each PartitionChangeRecord changes some fields and raises the partition epoch by one. If
+it names a leader, even the present one, it raises the leader epoch as well. Without an ISR there is no leader. But the
+eligible leader replicas (ELR) are known to have everything committed, and may lead when they are back online.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ RECOVERING: Final = 1  # the leader was elected although it may have lost record
 NO_RECOVERY_CHANGE: Final = -1
 
 
-# Brokers and directories are few and partitions many: what names one of them is one object in all of them, which is
-# half of what a partition weighs.
+# There are few brokers and directories and many partitions. So equal ids are the same object in all partitions, which
+# halves the memory of a partition.
 _ONE_OF_EACH: Final[dict[Any, Any]] = {}
 _one = _ONE_OF_EACH.setdefault
 
@@ -113,7 +113,7 @@ class PartitionRegistration:
         return bool(self.adding_replicas or self.removing_replicas)
 
     def directory_of(self, replica: BrokerId) -> bytes:
-        """The log directory of a replica; ValueError for a broker that holds none."""
+        """Return the log directory of a replica; ValueError if the broker has none."""
         return self.directories[self.replicas.index(replica)]
 
 
@@ -125,9 +125,9 @@ def _changed(before: tuple[int, ...], after: Sequence[int] | None) -> tuple[int,
     return before if after is None else _shared(after)
 
 
-def _directories(told: Sequence[bytes], replicas: int) -> tuple[bytes, ...]:
-    if told.count(MIGRATING_DIRECTORY) == len(told):
+def _directories(ids: Sequence[bytes], replicas: int) -> tuple[bytes, ...]:
+    if ids.count(MIGRATING_DIRECTORY) == len(ids):
         return (MIGRATING_DIRECTORY,) * replicas  # written before partitions knew their directories
-    if len(told) != replicas:
-        raise InconsistentMetadata(f"{len(told)} directories told for {replicas} replicas")
-    return tuple(map(_one, told, told))
+    if len(ids) != replicas:
+        raise InconsistentMetadata(f"a partition record has {len(ids)} directories for {replicas} replicas")
+    return tuple(map(_one, ids, ids))

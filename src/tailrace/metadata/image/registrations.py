@@ -1,6 +1,6 @@
-"""BrokerRegistration and ControllerRegistration: the nodes of the cluster, as their records tell.
+"""BrokerRegistration and ControllerRegistration: the nodes of the cluster, as registered in the metadata log.
 
-A broker's epoch is the offset of the record that registered it; a new start is a new registration with a new
+A broker's epoch is the offset of the record that registered it. Each start is a new registration with a new
 incarnation id. A fenced broker leads nothing and is in no ISR. Ids of directories and incarnations are 16 raw bytes.
 """
 
@@ -14,20 +14,20 @@ from tailrace.metadata.image.features import RecordVersions, VersionRange
 from tailrace.model.ids import BrokerId
 from tailrace.protocol import messages
 
-# Directory ids with a meaning of their own.
+# Directory ids with a special meaning.
 MIGRATING_DIRECTORY = bytes(16)
 UNASSIGNED_DIRECTORY = bytes(15) + b"\x01"
 LOST_DIRECTORY = bytes(15) + b"\x02"
 
-_DASH = 62  # the place of `-` in URL-safe base64
+_DASH = 62  # the number of `-` in URL-safe base64
 
 
 class InconsistentMetadata(Exception):
-    """A metadata record that contradicts those before it."""
+    """A metadata record contradicts those before it."""
 
 
 class Endpoint(NamedTuple):
-    """Where a node listens; the security protocol is 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT or 3 SASL_SSL."""
+    """An address of a node; the security protocol is 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT or 3 SASL_SSL."""
 
     listener: str
     host: str
@@ -36,7 +36,7 @@ class Endpoint(NamedTuple):
 
 
 class BrokerChange(NamedTuple):
-    """What happens to a registration; None leaves a part as it is."""
+    """A change of a registration; None leaves a field unchanged."""
 
     fenced: bool | None = None
     in_controlled_shutdown: bool | None = None
@@ -88,7 +88,7 @@ class BrokerRegistration:
         )
 
     def to_record(self, versions: RecordVersions) -> messages.RegisterBrokerRecord:
-        """What the version at hand cannot tell is left out."""
+        """Return the record; fields that its version does not have are left out."""
         return messages.RegisterBrokerRecord(
             broker_id=self.id,
             incarnation_id=self.incarnation_id,
@@ -116,30 +116,30 @@ class BrokerRegistration:
 
     @property
     def is_active(self) -> bool:
-        """May lead partitions and be in their ISR."""
+        """True if the broker may lead partitions and be in their ISR."""
         return not self.fenced and not self.in_controlled_shutdown
 
     @property
     def default_directory(self) -> bytes:
-        """Where a new replica goes, as far as the controller can tell."""
+        """The directory of a new replica, as far as the controller knows it."""
         if not self.directories:
             return MIGRATING_DIRECTORY
         return self.directories[0] if len(self.directories) == 1 else UNASSIGNED_DIRECTORY
 
     @property
     def takes_new_replicas(self) -> bool:
-        """Some directory is not cordoned off."""
+        """True unless all directories are cordoned."""
         if not self.directories or self.cordoned_directories is None:
             return True
         return not set(self.directories) <= set(self.cordoned_directories)
 
     def is_online(self, directory: bytes) -> bool:
-        """Whether a replica in that directory can be used."""
+        """Return True if replicas in that directory can be used."""
         if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
             return True
         if directory == LOST_DIRECTORY:
             return False
-        # A broker that never told its directories has them all.
+        # A broker that never reported directories counts as having all of them online.
         return not self.directories or directory in self.directories
 
     def changed(self, change: BrokerChange) -> BrokerRegistration:
@@ -198,17 +198,17 @@ class ControllerRegistration:
 def endpoints_by_name(endpoints: Iterable[Endpoint]) -> dict[str, Endpoint]:
     found = {endpoint.listener: endpoint for endpoint in endpoints}
     if "" in found:
-        raise InconsistentMetadata("an endpoint has no listener name")
+        raise InconsistentMetadata("an endpoint in a registration record has no listener name")
     return found
 
 
 def is_reserved(directory: bytes) -> bool:
-    """The first hundred ids are no one's directory (and, as Kafka counts, those whose second half is negative)."""
+    """Return True for the first hundred ids, and, as in Kafka, those whose second half is negative."""
     return directory[:8] == bytes(8) and _signed(directory[8:]) < 100
 
 
 def fresh_id(new_id: Callable[[], bytes]) -> bytes:
-    """An id that may be given to something: not a reserved one, and none whose text would look like an option."""
+    """Return an id that is not reserved, and whose text does not start with a dash, like an option."""
     while True:
         found = new_id()
         if not is_reserved(found) and found[0] >> 2 != _DASH:
@@ -216,7 +216,7 @@ def fresh_id(new_id: Callable[[], bytes]) -> bytes:
 
 
 def _sorted_ids(ids: Iterable[bytes]) -> tuple[bytes, ...]:
-    """In Kafka's order of uuids: as two signed 64-bit numbers."""
+    """Sort in Kafka's order of UUIDs: as two signed 64-bit numbers."""
     return tuple(sorted(ids, key=lambda one: (_signed(one[:8]), _signed(one[8:]))))
 
 

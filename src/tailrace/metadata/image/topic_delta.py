@@ -1,4 +1,4 @@
-"""TopicsDelta: what records do to topics and their partitions."""
+"""TopicsDelta: the changes of topics and their partitions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TopicDelta:
         self.changes: dict[int, PartitionRegistration] = {}
 
     def partition(self, number: int) -> PartitionRegistration | None:
-        """As it is by now."""
+        """Return the partition after the records so far, or None."""
         found = self.changes.get(number)
         return self.partition_before(number) if found is None else found
 
@@ -52,7 +52,7 @@ class TopicDelta:
 
 
 class LocalReplica(NamedTuple):
-    """A replica on the broker at hand, and the partition as it is now and was before."""
+    """A replica on this broker, and its partition now and before."""
 
     topic_id: bytes
     partition: TopicPartition
@@ -61,7 +61,7 @@ class LocalReplica(NamedTuple):
 
 
 class LocalChanges(NamedTuple):
-    """What a delta means for one broker's replicas."""
+    """The changes of one broker's replicas in a delta."""
 
     leaders: list[LocalReplica]
     followers: list[LocalReplica]
@@ -80,11 +80,11 @@ class TopicsDelta:
 
     @property
     def created(self) -> Mapping[str, bytes]:
-        """Ids of new topics by name; one of the same name may have been deleted."""
+        """Ids of new topics by name. A deleted topic may have had the same name."""
         return self._created
 
     def id_of(self, name: str) -> bytes | None:
-        """A topic's id as it is by now."""
+        """Return the id of a topic after the records so far, or None."""
         if name in self._created:
             return self._created[name]
         before = self._image.topics.get(name)
@@ -94,7 +94,9 @@ class TopicsDelta:
         if self.id_of(record.name) is not None:
             raise InconsistentMetadata(f"topic {record.name} is created but exists already")
         if record.topic_id in self.changed or record.topic_id in self._image.topics_by_id:
-            raise InconsistentMetadata(f"topic {record.name} is created with the id of another one")
+            raise InconsistentMetadata(
+                f"topic {record.name} is created with the id of another topic, {record.topic_id.hex()}"
+            )
         self.changed[record.topic_id] = TopicDelta(record.name, record.topic_id, None)
         self._created[record.name] = record.topic_id
 
@@ -114,7 +116,7 @@ class TopicsDelta:
         self.topic(record.topic_id).merge(record)
 
     def clear_elr(self, record: messages.ClearElrRecord) -> None:
-        """Of one topic; of all of them if none is named."""
+        """Clear the ELR of one topic, or of all if the record names none."""
         if record.topic_name:
             topic_id = self.id_of(record.topic_name)
             if topic_id is None:
@@ -126,7 +128,7 @@ class TopicsDelta:
                 self.topic(topic_id).clear_elr()
 
     def remove(self, topic_id: bytes) -> str:
-        """The name of the topic that is gone."""
+        """Remove a topic; return its name."""
         name = self.topic(topic_id).name
         del self.changed[topic_id]
         if self._created.get(name) == topic_id:
@@ -137,7 +139,7 @@ class TopicsDelta:
         return name
 
     def apply(self) -> tuple[Mapping[str, TopicImage], Mapping[bytes, TopicImage]]:
-        """Topics by name and by id."""
+        """Return the topics by name and by id."""
         if not self:
             return self._image.topics, self._image.topics_by_id
         by_name: dict[str, TopicImage | None] = {before.name: None for before in self.deleted.values()}
@@ -147,7 +149,7 @@ class TopicsDelta:
         return changed(self._image.topics, by_name), changed(self._image.topics_by_id, by_id)
 
     def local_changes(self, broker_id: BrokerId) -> LocalChanges:
-        """Replicas of a broker that begin, go on under a new partition epoch, or are gone."""
+        """Return the replicas of a broker that are new, changed (new partition epoch) or deleted."""
         leaders: list[LocalReplica] = []
         followers: list[LocalReplica] = []
         deleted = [

@@ -1,15 +1,15 @@
-"""BrokerLifecycle: a broker registers with the active controller, is let in, stays in by its heartbeats, and leaves.
+"""BrokerLifecycle: a broker's registration at the active controller, its heartbeats, and its controlled shutdown.
 
     REGISTERING ──epoch──► STARTING ──caught up──► RECOVERY ──unfenced──► RUNNING ──leave()──► LEAVING ──may go──► LEFT
 
-A broker that leaves asks to be fenced at the same time, which gives away what it leads just as a controlled shutdown
-does, but does not mark it as one that is shutting down: so the same incarnation may come back at once (`come_back`),
-where another one has to wait until the session of this one is over.
+A broker that leaves also asks to be fenced. Like a controlled shutdown, that moves its leaderships, but it does not
+mark the broker as shutting down. So the same incarnation may return at once (`come_back`). Another incarnation has to
+wait until this one's session has expired.
 
-A broker that says nothing for broker.session.timeout.ms is fenced and loses what it leads. So this is driven by a
-thread of its own, with a connection of its own (`server/peers/heartbeats.py`): a busy loop must not cost a broker its
-place. The thread calls `next_request`, `answered` and `failed`. The broker's own thread sets the inputs, which are
-plain values, and reads the state; each is written on one side only.
+A broker without heartbeats for broker.session.timeout.ms is fenced and loses its leaderships. So heartbeats have their
+own thread and connection (`server/peers/heartbeats.py`), and a busy loop does not delay them. That thread calls
+`next_request`, `answered` and `failed`. The broker's own thread sets the inputs, which are plain values, and reads the
+state. Each is written by one thread only.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from tailrace.model.log_fields import fields
 from tailrace.protocol.message import Message
 from tailrace.protocol.messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
 
-SOON_MS: Final = 10  # what is waited for is about to happen
+SOON_MS: Final = 10  # the next state is expected at once
 SHUTDOWN_MS: Final = 50
 BACKOFF_MS: Final = 100
 BACKOFF_MS_MAX: Final = 10_000
-SESSION_BACKOFF_MS_MAX: Final = 250  # a session of another incarnation ends within seconds
+SESSION_BACKOFF_MS_MAX: Final = 250  # the session of another incarnation expires within seconds
 
-# Nothing that time would heal.
+# Errors that retrying cannot fix.
 FATAL: Final = (
     ErrorCode.INCONSISTENT_CLUSTER_ID,
     ErrorCode.UNSUPPORTED_VERSION,
@@ -54,14 +54,14 @@ class LifecycleState(IntEnum):
 
 @dataclass(slots=True)
 class HeartbeatInputs:
-    """Facts that the broker reports with its heartbeats; written by the broker's thread."""
+    """The broker's state, to be reported with heartbeats; written by the broker's thread."""
 
-    metadata_offset: int = -1  # up to where it has applied the metadata
-    is_ready: bool = False  # its logs are open: it may be unfenced
+    metadata_offset: int = -1  # metadata is applied up to here
+    is_ready: bool = False  # the logs are open, so the broker may be unfenced
     leaves: bool = False
     offline: tuple[bytes, ...] = ()  # ids of failed directories
-    cordoned: tuple[bytes, ...] | None = None  # None: the cluster does not know of such yet
-    registration: int = 0  # counts up when the broker has to register once more
+    cordoned: tuple[bytes, ...] | None = None  # None: metadata.version does not support cordoning
+    registration: int = 0  # incremented when the broker has to register again
 
 
 @dataclass(slots=True)
@@ -71,19 +71,19 @@ class BrokerLifecycle:
     previous_epoch: int = -1
     heartbeat_interval_ms: int = 2_000
     inputs: HeartbeatInputs = field(default_factory=HeartbeatInputs)
-    moved: Callable[[], object] = lambda: None  # told by the thread when the state is another
+    moved: Callable[[], object] = lambda: None  # called by the heartbeats' thread after each change of state
 
-    # Written by the thread.
+    # Written by the heartbeats' thread.
     state: LifecycleState = LifecycleState.REGISTERING
     epoch: int = -1
     is_fenced: bool = True
-    refusal: KafkaError | None = None  # why the controller does not let it in
-    due_ms: int = 0  # when to say something next
-    told_offline: tuple[bytes, ...] = ()  # what the controller has heard of
-    _registration: int = 0  # the count that was last acted on
+    refusal: KafkaError | None = None  # why the controller refuses the registration
+    due_ms: int = 0  # when the next request is due
+    told_offline: tuple[bytes, ...] = ()  # failed directories that the controller has received
+    _registration: int = 0  # `inputs.registration` at the last registration
     _failures: int = 0
     _is_first_farewell: bool = True
-    _wake: Callable[[], None] = lambda: None  # makes the thread look again
+    _wake: Callable[[], None] = lambda: None  # wakes the heartbeats' thread
 
     # The broker's thread
 
@@ -96,8 +96,11 @@ class BrokerLifecycle:
         return self.state is LifecycleState.LEFT
 
     def come_back(self, known: BrokerRegistration | None) -> bool:
-        """Register as the incarnation that the cluster knows, if that one left in order and nobody came since; before
-        the thread begins. Only after a clean stop: what a broker had is believed to be there."""
+        """Register as the known incarnation, if it has left in order and no other has registered since.
+
+        Call this before the thread starts, and only after a clean stop: the controller assumes that the broker still
+        has all its records.
+        """
         one = self.registration
         if (
             known is None
@@ -111,7 +114,7 @@ class BrokerLifecycle:
         return True
 
     def wake_by(self, wake: Callable[[], None]) -> None:
-        """Use `wake` to make the thread look again."""
+        """Set the function that wakes the heartbeats' thread."""
         self._wake = wake
 
     def hurry(self) -> None:
@@ -226,15 +229,15 @@ class BrokerLifecycle:
     def _refused(self, request: Message, code: ErrorCode, now_ms: int) -> None:
         kind = "registration" if isinstance(request, BrokerRegistrationRequest) else "heartbeat"
         is_waiting = code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and self._failures > 0
-        _log.log(logging.DEBUG if is_waiting else logging.WARNING, "the controller refuses a %s: %s", kind, code.name)
+        _log.log(logging.DEBUG if is_waiting else logging.WARNING, "the controller refused the %s: %s", kind, code.name)
         if kind == "registration":
             self.refusal = KafkaError(
-                code, f"the controller does not let broker {self.registration.id} in: {code.name}"
+                code, f"the controller refused the registration of broker {self.registration.id}: {code.name}"
             )
             if code in FATAL:
                 self.moved()
         elif code is ErrorCode.BROKER_ID_NOT_REGISTERED:
-            # Somebody has made the cluster forget a broker that is alive.
+            # An administrator has unregistered a running broker.
             self.previous_epoch = -1
             self._go_to(LifecycleState.REGISTERING)
         self.failed(now_ms)
@@ -242,7 +245,7 @@ class BrokerLifecycle:
             self.due_ms = min(self.due_ms, now_ms + SESSION_BACKOFF_MS_MAX)
 
     def failed(self, now_ms: int) -> None:
-        """There was no answer, or one that says: later."""
+        """Retry later: there was no response, or one with a retriable error."""
         self.due_ms = now_ms + min(BACKOFF_MS << min(self._failures, 10), BACKOFF_MS_MAX, self.heartbeat_interval_ms)
         self._failures += 1
 

@@ -1,14 +1,14 @@
-"""ObservedLog: `__cluster_metadata-0` of a node that has no vote: a copy of what the quorum's leader has.
+"""ObservedLog: `__cluster_metadata-0` of a node without a vote: a copy of the leader's log.
 
-It lies on disk as `metadata_log.py` says, and as Kafka's own brokers keep it.
+Its files are those that `metadata_log.py` describes, and those of Kafka's own brokers.
 
-    append      batches as they came, at the offsets they have; not synced, since the quorum has them
-    truncate    what a leader that is no more had written and nobody else has
-    advance     what is below the leader's high watermark is committed, and only that makes the image
-    receive     a snapshot, in pieces, where the leader no longer has what follows our end
+    append      batches as they were fetched, at their offsets; not synced, since the quorum has them
+    truncate    removes what a former leader had written and nobody else has
+    advance     what is below the leader's high watermark is committed, and only that goes into the image
+    receive     a snapshot, in pieces, if the leader no longer has the offsets after this log's end
 
-The image starts as the latest snapshot on disk; what the log has beyond counts once a leader has said how far it is
-committed. Snapshots of our own are written when they are due.
+The image starts as the latest snapshot on disk. Later batches in the log are applied once a leader has reported that
+they are committed. The node writes its own snapshots when they are due.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class ObservedLog:
         state = QuorumState.read(files, join(self.directory, QUORUM_STATE)) or QuorumState()
         self.epoch: LeaderEpoch = max(state.leader_epoch, self.last_epoch)
         self.leader_id = state.leader_id if self.epoch == state.leader_epoch else -1
-        self.failure: OSError | None = None  # why it can be written to no more
+        self.failure: OSError | None = None  # the error after which the log cannot be written
         self._partial: _PartialSnapshot | None = None
-        self._rest_until_ms = 0  # in the future only while descriptors or memory are short
+        self._rest_until_ms = 0  # maintenance pauses until then, after a lack of descriptors or memory
 
     @property
     def image(self) -> MetadataImage:
@@ -71,7 +71,7 @@ class ObservedLog:
     def quorum(self) -> QuorumFacts:
         return self._loader.quorum
 
-    # Where it is
+    # Position
 
     @property
     def end_offset(self) -> Offset:
@@ -79,14 +79,14 @@ class ObservedLog:
 
     @property
     def last_epoch(self) -> LeaderEpoch:
-        """The epoch of the last record, which may be in a snapshot only."""
+        """The epoch of the last record. That record may be in a snapshot only."""
         latest = self.log.epochs.latest
         if latest is not None:
             return latest.epoch
         return self.snapshots.latest.epoch if self.snapshots.latest is not None else 0
 
     def note_leader(self, leader_id: int, epoch: LeaderEpoch) -> None:
-        """The quorum has another leader, or none that is known (-1)."""
+        """Note and store the quorum's leader, or -1 if it is unknown."""
         if (leader_id, epoch) != (self.leader_id, self.epoch):
             self.leader_id, self.epoch = leader_id, epoch
             self._write_state()
@@ -95,7 +95,7 @@ class ObservedLog:
         path = join(self.directory, QUORUM_STATE)
         QuorumState(self.leader_id, self.epoch).write(self.files, path, self.quorum.kraft_version)
 
-    # What comes from the leader
+    # From the leader
 
     def append(self, data: Buffer, now_ms: int) -> None:
         before = self.end_offset
@@ -104,7 +104,7 @@ class ObservedLog:
             self.snapshots.note_bytes(len(data))
 
     def advance(self, high_watermark: Offset, now_ms: int) -> Change | None:
-        """Read what is committed by now; the image it makes, if it makes another."""
+        """Read batches that are committed by now. Return the change of the image, or None."""
         end = min(high_watermark, self.end_offset)
         if end <= self._next:
             return None
@@ -116,26 +116,27 @@ class ObservedLog:
             self._loader.feed(batch)
             self._next = batch.last_offset + 1
         if self.quorum.kraft_version != kraft_version:
-            self._write_state()  # which has another form then
+            self._write_state()  # kraft.version determines the format of the file
         return self._loader.take()
 
     def truncate(self, epoch: LeaderEpoch, end_offset: Offset, now_ms: int) -> None:
-        """The leader's log of an epoch ends there, and what this one has after it is not the leader's."""
+        """Cut the log to the common part: the leader's log of that epoch ends at that offset."""
         ours = self.log.end_of_epoch(epoch)
         target = ours.end_offset if ours.end_offset >= 0 else end_offset
         if ours.epoch == epoch:
             target = min(target, end_offset)
         if target < self._next:
             raise InconsistentMetadata(
-                f"the leader says that the metadata log ends at {target}, and it is committed up to {self._next}"
+                f"the leader requests to cut the metadata log at offset {target}, but it is committed up to "
+                f"{self._next}"
             )
-        _log.info("the metadata log is cut from %d to %d, as its leader says", self.end_offset, target)
+        _log.info("cut the metadata log from offset %d to %d, as in the leader's log", self.end_offset, target)
         self.log.truncate_to(target, now_ms)
 
     # Snapshots from the leader
 
     def receive_snapshot(self, wanted: SnapshotId) -> bool:
-        """Begin to receive a snapshot; False if it is here already."""
+        """Begin to receive a snapshot. Return False if it is here already."""
         self.drop_partial()
         if wanted in self.snapshots.ids:
             return False
@@ -144,7 +145,7 @@ class ObservedLog:
 
     @property
     def receiving(self) -> tuple[SnapshotId, int] | None:
-        """The snapshot that is on its way, and how much of it is here."""
+        """The snapshot that is being received, and the number of bytes so far."""
         return None if self._partial is None else (self._partial.id, self._partial.size)
 
     def add_to_snapshot(self, data: Buffer) -> None:
@@ -152,7 +153,7 @@ class ObservedLog:
         self._partial.add(data)
 
     def install_snapshot(self, now_ms: int) -> Change:
-        """It is here as a whole: go on after it. What it no longer has is gone."""
+        """Use the received snapshot: the log continues after it, and everything that it does not have is removed."""
         assert self._partial is not None
         partial, self._partial = self._partial, None
         path = partial.finish()
@@ -170,11 +171,11 @@ class ObservedLog:
         self.snapshots.adopt(partial.id)
         self._loader = MetadataLoader(image, replace(snapshot.quorum, voters_offset=end_offset - 1))
         self._next = end_offset
-        _log.info("snapshot %s of the metadata log taken over from the leader", partial.id)
+        _log.info("installed snapshot %s of the metadata log from the leader", partial.id)
         return Change(delta, image)
 
     def fail(self, error: OSError) -> None:
-        """Write nothing more: the disk fails."""
+        """Stop writing, after a disk error."""
         self.failure = error
 
     def drop_partial(self) -> None:
@@ -185,16 +186,16 @@ class ObservedLog:
     # Upkeep
 
     def tick(self, now_ms: int) -> bool:
-        """Do a part of what is due; True: call again."""
+        """Do a part of the maintenance that is due. Return True if more is due."""
         if now_ms < self._rest_until_ms:
             return False
         try:
             self.log.run_due(now_ms)
             if self.snapshots.is_due(now_ms):
-                self.log.flush(now_ms)  # a snapshot is made of what is durable
+                self.log.flush(now_ms)  # a snapshot contains only durable records
         except OSError as error:
             if is_shortage(error):
-                _log.warning("the metadata log is flushed later: %s", error)
+                _log.warning("flush of the metadata log postponed: %s", error)
                 self._rest_until_ms = now_ms + SHORTAGE_RETRY_MS
             else:
                 self.failure = error
@@ -215,12 +216,12 @@ class ObservedLog:
             self.log.abandon()
 
     def abandon(self) -> None:
-        """Let go of everything without writing anything, as a crash would."""
+        """Release everything without writing, as a crash would."""
         self.log.abandon()
 
 
 class _PartialSnapshot:
-    """A snapshot of which the first bytes are here."""
+    """A snapshot that is being received."""
 
     def __init__(self, files: Files, directory: str, wanted: SnapshotId) -> None:
         self.id = wanted
@@ -236,7 +237,7 @@ class _PartialSnapshot:
         self.size += len(data)
 
     def finish(self) -> str:
-        """Give it its name; where it is now."""
+        """Rename the complete file; return its path."""
         self._file.sync()
         self._file.close()
         path = join(self._directory, self.id.file_name)

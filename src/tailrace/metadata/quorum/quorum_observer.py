@@ -1,12 +1,12 @@
-"""QuorumObserver: follows the metadata log of a quorum that this node has no vote in.
+"""QuorumObserver: follows the metadata log of a quorum in which this node has no vote.
 
     who leads? ──► Fetch from the leader ──► append, read what is committed ──► Fetch …
-        ▲            │ diverging epoch: cut the log     │ snapshot id: FetchSnapshot until it is whole
-        └────────────┴── another leader, no answer, or none is known: ask the next controller ──────────┘
+        ▲            │ diverging epoch: cut the log     │ snapshot id: FetchSnapshot until it is complete
+        └────────────┴── another leader, no response, or unknown: ask the next controller ────────────────┘
 
-Any controller can be asked: one that does not lead says who does, and where that one listens. It is asked with the
-epoch that we know, and an answer of an older epoch counts for nothing. `leader` is where requests for the active
-controller go; `on_leader` is called when it changes, `on_change` when the image does.
+Any controller can be asked: one that does not lead returns the leader and its address. Requests contain the epoch
+known here, and a response with an older epoch is ignored. `leader` is the address of the active controller. `on_leader`
+is called when it changes, `on_change` when the image changes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ObserverSettings(NamedTuple):
     """Kafka's controller.quorum.* keys."""
 
     bootstrap: Sequence[ControllerAddress]
-    listener: str  # the name under which controllers tell where they listen
+    listener: str  # listener of the controllers, whose address is used
     fetch_wait_ms: int = 500
     request_timeout_ms: int = 2_000
     retry_backoff_ms: int = 20
@@ -67,17 +67,17 @@ class QuorumObserver:
         self._outbox = outbox
         self._settings = settings
         self._directory_id = TopicId.parse(log.identity.directory_id).value.bytes
-        self._high_watermark: Offset = -1  # as the leader told it last
-        self._asked = 0  # how many controllers were asked, one after the other, for want of a leader
+        self._high_watermark: Offset = -1  # from the leader's latest response
+        self._asked = 0  # how many controllers were asked since the leader was lost
         self._retry_ms: int | None = None
         self.leader: ControllerAddress | None = None
-        self.last_fetch_ms = -1  # when the leader answered last
+        self.last_fetch_ms = -1  # time of the leader's latest response
         self._on_change = on_change
         self._on_leader = on_leader
 
     @property
     def is_current(self) -> bool:
-        """A leader has said how far the log is committed, and the image has all of that."""
+        """True if the image has everything that is committed according to the leader."""
         return 0 <= self._high_watermark <= self._log.image.offset + 1
 
     def start(self, now_ms: int) -> None:
@@ -91,7 +91,7 @@ class QuorumObserver:
         return self._retry_ms
 
     def candidates(self) -> list[ControllerAddress]:
-        """Everybody who may know who leads: those configured, and the voters that the log names."""
+        """Return the controllers that may know the leader: the configured ones, and the voters in the log."""
         found = dict.fromkeys(self._settings.bootstrap)
         for voter in self._log.quorum.voters:
             for one in voter.endpoints:
@@ -99,7 +99,7 @@ class QuorumObserver:
                     found[ControllerAddress(one.host, one.port)] = None
         return list(found)
 
-    # Asking
+    # Requests
 
     def _fetch(self, now_ms: int) -> None:
         self._retry_ms = None
@@ -156,7 +156,7 @@ class QuorumObserver:
             topics=[topic],
         )
 
-    # Answers
+    # Responses
 
     def _fetched(self, response: Any, now_ms: int) -> None:
         if response.error_code or not response.responses:
@@ -184,13 +184,13 @@ class QuorumObserver:
         if answer.snapshot_id.epoch >= 0:
             wanted = SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch)
             if log.receive_snapshot(wanted):
-                _log.info("the metadata log goes on from snapshot %s of the leader", wanted)
+                _log.info("the metadata log continues from snapshot %s of the leader", wanted)
             return
         if answer.records:
             log.append(answer.records, now_ms)
         if answer.high_watermark >= 0:
             self._high_watermark = answer.high_watermark
-            self._tell(log.advance(answer.high_watermark, now_ms), now_ms)
+            self._publish(log.advance(answer.high_watermark, now_ms), now_ms)
 
     def _snapshot_came(self, response: Any, now_ms: int) -> None:
         if response.error_code or not response.topics:
@@ -203,39 +203,39 @@ class QuorumObserver:
         receiving = self._log.receiving
         told = SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch)
         if answer.error_code or receiving != (told, answer.position):
-            self._log.drop_partial()  # it may be gone meanwhile: the next fetch names another
+            self._log.drop_partial()  # the leader may have deleted it: the next fetch names another
             self._refused(answer.error_code, now_ms)
             return
         self.last_fetch_ms = now_ms
         try:
             self._log.add_to_snapshot(answer.unaligned_records)
             if answer.position + len(answer.unaligned_records) >= answer.size:
-                self._tell(self._log.install_snapshot(now_ms), now_ms)
+                self._publish(self._log.install_snapshot(now_ms), now_ms)
         except OSError as error:
             self._log.drop_partial()
             self._not_written(error, now_ms)
             return
         self._fetch(now_ms)
 
-    def _tell(self, change: Change | None, now_ms: int) -> None:
+    def _publish(self, change: Change | None, now_ms: int) -> None:
         if change is not None:
             self._on_change(change, now_ms)
 
     def _is_about_the_leader(self, answer: Any, endpoints: Sequence[Any], now_ms: int) -> bool:
-        """Whether the answer says no more than who leads; True, and the next request is on its way."""
-        told = answer.current_leader
-        if told.leader_epoch < self._log.epoch or answer.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH:
+        """Take the leader from a response. Return True if it contains nothing else; then the next request is sent."""
+        current = answer.current_leader
+        if current.leader_epoch < self._log.epoch or answer.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH:
             self._lose_leader(now_ms)
             return True
-        is_news = told.leader_epoch > self._log.epoch or answer.error_code in _STALE
+        is_news = current.leader_epoch > self._log.epoch or answer.error_code in _STALE
         if not is_news and self.leader is not None:
             return False
         try:
-            self._log.note_leader(told.leader_id, told.leader_epoch)
+            self._log.note_leader(current.leader_id, current.leader_epoch)
         except OSError as error:
             self._not_written(error, now_ms)
             return True
-        address = self._address_of(told.leader_id, endpoints) if told.leader_id >= 0 else None
+        address = self._address_of(current.leader_id, endpoints) if current.leader_id >= 0 else None
         if address is None:
             self._lose_leader(now_ms)
             return True
@@ -260,8 +260,8 @@ class QuorumObserver:
             return
         self.leader = address
         self._asked = 0
-        told = fields(controller=self._log.leader_id, address=str(address), epoch=self._log.epoch)
-        _log.info("the metadata quorum has a leader", extra=told)
+        leader = fields(controller=self._log.leader_id, address=str(address), epoch=self._log.epoch)
+        _log.info("the metadata quorum has a leader", extra=leader)
         self._on_leader(now_ms)
 
     def _lose_leader(self, now_ms: int) -> None:
@@ -269,15 +269,15 @@ class QuorumObserver:
         self._retry_ms = now_ms + self._settings.retry_backoff_ms
 
     def _not_written(self, error: OSError, now_ms: int) -> None:
-        """Fetch again later if descriptors or memory are short. Any other error ends the broker."""
+        """Fetch again later if descriptors or memory are short. Any other error stops the broker."""
         if is_shortage(error):
-            _log.warning("the metadata log is fetched again later: %s", error)
+            _log.warning("the metadata log cannot be written now and is fetched again later: %s", error)
             self._lose_leader(now_ms)
         else:
             self._log.fail(error)
 
     def _refused(self, code: int, now_ms: int) -> None:
-        _log.warning("a controller answers %s to a fetch of the metadata log", ErrorCode(code).name)
+        _log.warning("a controller responded with %s to a fetch of the metadata log", ErrorCode(code).name)
         self._lose_leader(now_ms)
 
     def _failed(self, failure: Failure, now_ms: int) -> None:

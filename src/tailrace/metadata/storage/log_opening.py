@@ -1,4 +1,4 @@
-"""Opening the metadata log, for whoever writes or follows it: its files, its latest snapshot, the batches that follow.
+"""Opening a metadata log, to write it or to follow it: its files, its latest snapshot, the batches after that.
 
 snapshots = SnapshotStore(files, directory, settings, now_ms)
 log = open_metadata_log(files, directory, snapshots, settings, now_ms)
@@ -46,7 +46,7 @@ _READ_CHUNK: Final = 4 * 1024 * 1024
 def open_metadata_log(
     files: Files, directory: str, snapshots: SnapshotStore, settings: MetadataLogSettings, now_ms: int
 ) -> PartitionLog:
-    """The log in its folder, in step with the snapshots beside it."""
+    """Open the log in its folder, aligned with the snapshots there."""
     config = TopicConfig(
         max_message_bytes=MAX_BATCH_BYTES,
         segment_bytes=settings.segment_bytes,
@@ -61,7 +61,7 @@ def open_metadata_log(
         directory,
         config,
         now_ms=now_ms,
-        # What a snapshot contains was durable before: only what came after it can be torn.
+        # The content of a snapshot was durable before the snapshot was written. Only later batches can be torn.
         recovery_point=latest.end_offset if latest else 0,
         may_have_gaps=False,
         producer_expiration_ms=INT_MAX,
@@ -91,7 +91,7 @@ def check_after_clean_stop(files: Files, directory: str, latest: SnapshotId | No
             _check_segment(files, join(directory, name), base_offset)
         except CorruptBatch as error:
             raise CorruptBatch(
-                f"{error.reason}. The last stop was clean, so topics, ACLs and users behind this batch were committed,"
+                f"{error.reason}. The last stop was clean, so topics, ACLs and users after this batch were committed,"
                 f" and would be lost. Restore the file from a copy; or remove {marker} to start without them: the log"
                 " is then cut here, and what is cut is kept as a .broken file",
                 path=error.path,
@@ -106,7 +106,7 @@ def _check_segment(files: Files, path: str, offset: Offset) -> None:
             try:
                 check_batch(header, view)
                 if header.base_offset != offset:
-                    raise CorruptBatch(f"a batch begins at offset {header.base_offset}, and {offset} comes next")
+                    raise CorruptBatch(f"a batch begins at offset {header.base_offset} where {offset} is expected")
             except CorruptBatch as error:
                 raise error.at(path, header.position) from None
             offset = header.last_offset + 1
@@ -117,7 +117,7 @@ def _check_segment(files: Files, path: str, offset: Offset) -> None:
 def load_snapshot(
     files: Files, directory: str, latest: SnapshotId | None, cluster_id: str
 ) -> tuple[MetadataLoader, Offset]:
-    """What the latest snapshot says, and the offset where the log goes on; nothing and 0 if there is none."""
+    """Return a loader with the latest snapshot, and the offset after it. Without a snapshot: an empty image and 0."""
     image = MetadataImage(cluster_id=cluster_id)
     if latest is None:
         return MetadataLoader(image), 0
@@ -135,7 +135,7 @@ def load_snapshot(
 
 
 def batches_from(log: PartitionLog, start: Offset) -> Iterator[RecordBatch]:
-    """The log's batches from an offset on."""
+    """Yield the log's batches from an offset on."""
     while start < log.log_end_offset:
         found = log.read(start, _READ_CHUNK, at_least_one=True).slice
         if found is None:
@@ -146,22 +146,24 @@ def batches_from(log: PartitionLog, start: Offset) -> Iterator[RecordBatch]:
                 yield batch
                 start = batch.last_offset + 1
         if start == before:
-            raise CorruptBatch(f"no batch reaches offset {start}", path=found.file.path, position=found.position)
+            raise CorruptBatch(f"no batch contains offset {start}", path=found.file.path, position=found.position)
 
 
 def _whole_batches(data: bytes) -> Iterator[RecordBatch]:
-    """The batches in a piece of a log, whose last one may be cut off."""
+    """Yield the complete batches in a piece of a log; the last batch may be incomplete."""
     view = memoryview(data)
     position = 0
     while len(view) - position >= LOG_OVERHEAD:
         start = position + LENGTH_POSITION
         size = LOG_OVERHEAD + int.from_bytes(view[start : start + 4], "big")
         if size < HEADER_SIZE:
-            raise CorruptBatch(f"a batch of {size} bytes in the metadata log")
+            raise CorruptBatch(f"a batch in the metadata log has an invalid size of {size} bytes")
         if position + size > len(view):
             return
         if view[position + MAGIC_POSITION] != 2:
-            # What looks like one of another format has its offsets elsewhere, and would be followed to nowhere.
-            raise CorruptBatch(f"a batch of format {view[position + MAGIC_POSITION]} in the metadata log")
+            # Batches of another format have their offsets elsewhere, so walking on would lead nowhere.
+            raise CorruptBatch(
+                f"a batch in the metadata log has format {view[position + MAGIC_POSITION]}; only 2 is allowed"
+            )
         yield RecordBatch(view[position : position + size])
         position += size

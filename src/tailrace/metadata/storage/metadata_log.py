@@ -7,10 +7,10 @@
         leader-epoch-checkpoint, partition.metadata (topic id 00…01), as every log has them
 
 Invariants
-    1. The image is what the latest snapshot and the log after it say, up to the log's end.
-    2. What `commit` has returned is durable: a crash loses at most changes that nobody was told of.
-    3. One commit is one batch, or several inside a metadata transaction: it is there after a crash as a whole or not.
-    4. Every start is a new epoch, noted in quorum-state before anything is written under it.
+    1. The image is the latest snapshot plus the log after it, up to the log's end.
+    2. What `commit` has returned is durable: a crash loses at most changes that nobody was notified of.
+    3. One commit is one batch, or several inside a metadata transaction: after a crash it is there completely or not.
+    4. Every start is a new epoch, stored in quorum-state before anything is written under it.
 
     open ──► begin_epoch ──► commit … commit ──► close
 
@@ -56,7 +56,7 @@ _log = logging.getLogger(__name__)
 
 
 class MetadataLogFailed(KafkaError):
-    """The disk failed under the metadata log: what was to be written may be there or not, and nothing may follow it."""
+    """The disk failed under the metadata log: the change may be on disk or not, and nothing may be written after it."""
 
     def __init__(self, directory: str, error: OSError) -> None:
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata log in {directory} has failed: {error}")
@@ -71,9 +71,9 @@ class NotTheOnlyVoter(Exception):
 
 
 class PreparedCommit(NamedTuple):
-    """Records that were replayed and encoded, and wait to be written."""
+    """Records that are replayed and encoded, and not yet written."""
 
-    before: MetadataImage  # they follow this one
+    before: MetadataImage  # the image before the records
     delta: MetadataDelta
     versions: RecordVersions
     frames: list[bytes]
@@ -90,7 +90,7 @@ class MetadataLog:
         controller_endpoints: tuple[Endpoint, ...],
         now_ms: int,
     ) -> None:
-        """Open the log in a formatted log directory and read it; nothing is written yet but repairs."""
+        """Open the log in a formatted log directory and read it. Nothing is written except repairs."""
         self.files = files
         self.path = path
         self.directory = join(path, METADATA_FOLDER)
@@ -118,13 +118,13 @@ class MetadataLog:
 
     @property
     def is_empty(self) -> bool:
-        """No cluster has begun here yet: not even its features are known."""
+        """True if the log has no records of a cluster yet, not even its feature levels."""
         return not self.image.features
 
     # Writing
 
     def begin_epoch(self, now_ms: int) -> None:
-        """Take the lead under a new epoch; NotTheOnlyVoter if others have a say in it."""
+        """Become the leader under a new epoch; NotTheOnlyVoter if the quorum has other voters."""
         path = join(self.directory, QUORUM_STATE)
         state = QuorumState.read(self.files, path) or QuorumState()
         voter = local_voter(self.identity.node_id, self.identity.directory_id, self.controller_endpoints)
@@ -132,15 +132,19 @@ class MetadataLog:
         known = self.quorum.voters
         ids = [one.voter_id for one in known] if self.quorum.kraft_version >= 1 else list(state.voters) or [node_id]
         if ids != [node_id]:
-            raise NotTheOnlyVoter(f"{self.directory} belongs to the voters {ids}, not to {node_id} alone")
+            raise NotTheOnlyVoter(
+                f"{self.directory} belongs to a quorum of the voters {ids}; node {node_id} cannot lead it alone"
+            )
         if known and known[0].directory_id != voter.directory_id:
-            raise NotTheOnlyVoter(f"{self.directory} is the copy of another directory of voter {node_id}")
+            raise NotTheOnlyVoter(
+                f"{self.directory} is not the directory that voter {node_id} is registered with: it is a copy"
+            )
         latest = self.log.epochs.latest
         self.epoch = max(state.leader_epoch, latest.epoch if latest else 0, self.image.epoch) + 1
         QuorumState(node_id, self.epoch).write(self.files, path, self.quorum.kraft_version)
         values: list[ControlValue] = [LeaderChange(0, node_id, (node_id,), (node_id,))]
         if self.quorum.kraft_version >= 1 and (self.quorum.voters_offset < 0 or known != (voter,)):
-            # The log tells the voters itself, and where they are to be found by now.
+            # With this kraft.version the log contains the voters and their present addresses.
             self.quorum.note_voters((voter,), self.log.log_end_offset + len(values) + 1)
             values += [KRaftVersion(0, self.quorum.kraft_version), KRaftVoters(0, (voter,))]
         self._append(
@@ -168,12 +172,12 @@ class MetadataLog:
         flush: bool = True,
         transaction: str | None = None,
     ) -> Change:
-        """Write records, make them durable, and give the image they make.
+        """Write records and make them durable; return the change of the image.
 
-        `atomic=False` allows that a crash leaves the first of very many. `flush=False` leaves durability to the next
-        commit. With a name they are a metadata transaction even where one batch is enough. A record that contradicts
-        the image, or that its format cannot hold, is an error here, before anything is written. MetadataLogFailed is
-        the end: as in Kafka, a node does not live on without its metadata log. MetadataLogShort: nothing was written.
+        `atomic=False`: a crash may leave only the first of very many records. `flush=False`: the next commit makes them
+        durable. `transaction`: write a metadata transaction of that name, even if one batch is enough. A record that
+        contradicts the image, or cannot be encoded, is an error before anything is written. After MetadataLogFailed
+        the node must stop: as in Kafka, it cannot run without its metadata log. MetadataLogShort: nothing was written.
         """
         prepared = run_steps(self.prepare(records), now_ms)
         return self.commit_prepared(prepared, now_ms, atomic=atomic, flush=flush, transaction=transaction)
@@ -204,7 +208,7 @@ class MetadataLog:
         transaction: str | None = None,
     ) -> Change:
         """Like `commit`. The image must be the one that the records were prepared for."""
-        assert self.epoch >= 0, "an epoch has to begin before something can be written"
+        assert self.epoch >= 0, "begin_epoch was not called"
         assert prepared.before is self.image, "the image has changed since the records were prepared"
         if self._failed is not None:
             raise MetadataLogFailed(self.directory, self._failed)
@@ -216,7 +220,7 @@ class MetadataLog:
         except OSError as error:
             if is_shortage(error) and self._take_back(end_offset, now_ms):
                 raise MetadataLogShort(self.directory, error) from error
-            # Nobody can tell what of it is on disk, so nothing may follow it.
+            # It is unknown which part is on disk, so nothing may follow it.
             self._failed = error
             raise MetadataLogFailed(self.directory, error) from error
         self.image = delta.apply(offset=self.log.log_end_offset - 1, epoch=self.epoch, timestamp_ms=now_ms)
@@ -232,7 +236,7 @@ class MetadataLog:
 
     @property
     def failure(self) -> OSError | None:
-        """Why nothing can be written any more."""
+        """The error after which nothing can be written, or None."""
         return self._failed
 
     def flush(self, now_ms: int) -> None:
@@ -263,7 +267,7 @@ class MetadataLog:
             self._append(batch, now_ms)
 
     def _record_versions(self, records: Sequence[Message]) -> RecordVersions:
-        """Return the versions that records are written in. A log that begins with levels is written as they say."""
+        """Return the versions to write records in. If the records begin with feature levels, those decide."""
         if self.is_empty:
             for record in records:
                 if record.SCHEMA.name == "FeatureLevelRecord" and getattr(record, "name", "") == METADATA_VERSION:
@@ -282,18 +286,18 @@ class MetadataLog:
         return self.log.log_end_offset
 
     def tick(self, now_ms: int) -> bool:
-        """Do a part of what is due: a batch of a snapshot, removing what a snapshot has replaced. True: call again."""
+        """Do a part of the maintenance: a batch of a snapshot, or removal of old files. Return True if more is due."""
         try:
             self.log.run_due(now_ms)
         except OSError as error:
             if not is_shortage(error):
                 self._failed = error
-            _log.error("upkeep of the metadata log failed: %s", error)
+            _log.error("maintenance of the metadata log failed: %s", error)
             return False
         return self.snapshots.step(self.log, self.image, self.quorum, now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When `tick` has something to do."""
+        """Return when `tick` is due next."""
         return self.snapshots.next_deadline_ms(self.log.deferred.next_due_ms)
 
     def close(self, now_ms: int) -> None:
@@ -305,5 +309,5 @@ class MetadataLog:
         self.snapshots.abandon()
 
     def abandon(self) -> None:
-        """Let go of everything without writing anything, as a crash would."""
+        """Release everything without writing, as a crash would."""
         self.log.abandon()

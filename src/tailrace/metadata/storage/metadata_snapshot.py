@@ -1,16 +1,16 @@
-"""Snapshots: an image in a file, in the batches of the log, so that the log before it need not be kept.
+"""Snapshots: an image in a file, in batches like those of the log, so that the log before it can be deleted.
 
     <end offset, 20 digits>-<epoch, 10 digits>.checkpoint      everything before the end offset
-    <the same>-….checkpoint.part                               being written; forgotten at the next start
+    <the same>-….checkpoint.part                               being written; deleted at the next start
     <the same>.checkpoint.deleted                              waiting for removal
 
 The content, with offsets of its own that count from zero:
 
     control batch    SnapshotHeader, then with kraft.version 1 KRaftVersion and KRaftVoters
     batches          the image's records
-    control batch    SnapshotFooter; without it the file is not whole
+    control batch    SnapshotFooter; without it the file is incomplete
 
-`bootstrap.checkpoint`, beside the partitions, has the same form: the feature levels that a new cluster starts with.
+`bootstrap.checkpoint`, beside the partitions, has the same form: the feature levels of a new cluster.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ RECORDS_PER_BATCH = 1000
 
 
 class SnapshotId(NamedTuple):
-    """The log up to an end offset, whose last record is of an epoch."""
+    """The end offset of a snapshot, and the epoch of its last record."""
 
     end_offset: Offset
     epoch: LeaderEpoch
@@ -64,27 +64,29 @@ class SnapshotId(NamedTuple):
         return f"{self.end_offset:020d}-{self.epoch:010d}"
 
 
-FORMATTED = SnapshotId(0, 0)  # made when the directory is formatted: only the voters are in it
+FORMATTED = SnapshotId(0, 0)  # created by formatting; contains only the voters
 
 
 def parse_name(name: str) -> tuple[SnapshotId, str] | None:
-    """(id, suffix) of a snapshot's file; None for any other."""
+    """Return the id and suffix of a snapshot's file name, or None for another file."""
     match = _NAME.fullmatch(name)
     return (SnapshotId(int(match[1]), int(match[2])), match[3]) if match else None
 
 
 @dataclass(slots=True)
 class Snapshot:
-    """What a snapshot file says."""
+    """The content of a snapshot file."""
 
-    records: list[Message] = field(default_factory=list)  # unless somebody took them as they came
+    records: list[Message] = field(default_factory=list)  # empty if a `take` function got them
     quorum: QuorumFacts = field(default_factory=QuorumFacts)
     last_contained_timestamp: int = 0
 
 
 def read_snapshot(files: Files, path: str, take: Callable[[Message], None] | None = None) -> Snapshot:
-    """`take` gets the records, of which a large one has millions. CorruptBatch or InconsistentMetadata if it is not
-    whole, which is known at the end only."""
+    """Read a snapshot. `take` gets the records, since a large snapshot has millions.
+
+    CorruptBatch or InconsistentMetadata if the file is incomplete, which is only known at the end.
+    """
     found = Snapshot()
     take = take or found.records.append
     is_whole = False
@@ -103,12 +105,12 @@ def read_snapshot(files: Files, path: str, take: Callable[[Message], None] | Non
                 found.quorum.voters = value.voters
             is_whole = isinstance(value, SnapshotFooter)
     if not is_whole:
-        raise InconsistentMetadata(f"{path} has no footer: it was not written to its end")
+        raise InconsistentMetadata(f"{path} has no footer: the snapshot is incomplete")
     return found
 
 
 def read_header(files: Files, path: str) -> SnapshotHeader:
-    """How a snapshot begins."""
+    """Read the header of a snapshot."""
     batch = next(split_batches(files.read(path)))
     header = parse_control(next(iter_records(batch)))
     if not isinstance(header, SnapshotHeader):
@@ -125,7 +127,7 @@ def snapshot_batches(
     last_contained_timestamp: int,
     now_ms: int,
 ) -> Iterator[bytes]:
-    """The file's batches, one after another."""
+    """Yield the batches of the file."""
     header: list[ControlValue] = [SnapshotHeader(0, last_contained_timestamp)]
     if quorum.kraft_version >= 1:
         header.append(KRaftVersion(0, quorum.kraft_version))
@@ -141,14 +143,14 @@ def snapshot_batches(
 
 
 def write_snapshot_file(files: Files, path: str, batches: Iterable[bytes]) -> None:
-    """All at once, for a small one."""
+    """Write a small snapshot in one step."""
     files.write(path + ".part", b"".join(batches), sync=True)
     files.replace(path + ".part", path)
     files.sync_directory(path.rpartition("/")[0])
 
 
 class SnapshotWriter:
-    """Writes an image to a snapshot a batch at a time, so that a large one holds nobody up."""
+    """Writes an image to a snapshot one batch at a time, so that a large one blocks nobody."""
 
     def __init__(self, files: Files, directory: str, image: MetadataImage, quorum: QuorumFacts, now_ms: int) -> None:
         self.id = SnapshotId(image.offset + 1, image.epoch)
@@ -168,7 +170,7 @@ class SnapshotWriter:
         self._size = 0
 
     def step(self) -> bool:
-        """Write the next batch; True when the snapshot is whole and has its name."""
+        """Write the next batch. Return True when the file is complete and has its final name."""
         batch = next(self._batches, None)
         if batch is not None:
             self._file.write(self._size, batch)
@@ -186,7 +188,7 @@ class SnapshotWriter:
 
 
 class UnreadableSnapshot(Exception):
-    """A snapshot that the log cannot do without, and that cannot be read."""
+    """A snapshot that is needed and cannot be read."""
 
     def __init__(self, path: str, error: CorruptBatch | InconsistentMetadata) -> None:
         super().__init__(f"{path}: {error}")

@@ -1,4 +1,4 @@
-"""A node that was its own controller becomes a broker below controllers; they begin with everything it knew.
+"""Migration: a standalone node becomes a broker of separate controllers, which start with its metadata.
 
     <its directory>                                    <a new controller's directory>
         __cluster_metadata-0/                              bootstrap.checkpoint
@@ -6,16 +6,16 @@
             quorum-state                                       <end>-<epoch>.checkpoint, quorum-state
                                                            meta.properties
 
-What is handed over is one snapshot, of an epoch that nobody led: the image without the old controller, and with the
-new voters. It is newer than every log of before, so each node that has one, this node and any other broker, drops it
-for the snapshot, as Kafka's nodes do.
+The metadata is handed over as one snapshot: the image without the old controller, and with the new voters. Its epoch is
+newer than every existing log. So each node that has a log (this node and any other broker) drops it for the snapshot,
+as Kafka's nodes do.
 
-    prepare    everything of the controllers but meta.properties, without which Kafka does not start there
-    commit     the old directory says who the voters are: from here on it is no controller's
-    finish     meta.properties; from here on the others are
+    prepare    write the controllers' files except meta.properties, without which Kafka does not start
+    commit     write the new voters into the old directory: from here on it is a broker's directory
+    finish     write meta.properties: from here on the new directories are controllers' directories
 
-A crash before the commit leaves a node that is alone as before; one after it leaves no controller until the migration
-is run once more. At no moment are there two.
+After a crash before the commit the node is standalone as before. After a crash behind it there is no controller until
+the migration is run again. There are never two.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ from tailrace.model.ids import LeaderEpoch, Offset, TopicId
 from tailrace.protocol.messages import FeatureLevelRecord
 from tailrace.records.control_records import Voter
 
-PREPARED: Final = "meta.properties.prepared"  # what becomes meta.properties
+PREPARED: Final = "meta.properties.prepared"  # is renamed to meta.properties
 _DYNAMIC_SINCE: Final = 21  # the metadata.version that allows kraft.version 1
 _OURS: Final = {METADATA_FOLDER, BOOTSTRAP_CHECKPOINT, f"{BOOTSTRAP_CHECKPOINT}.part", PREPARED, f"{PREPARED}.tmp"}
 
 
 class CannotMigrate(Exception):
-    """Why not, in a sentence."""
+    """The migration is not possible; the message has the reason."""
 
 
 class NewController(NamedTuple):
-    """One of the controllers-to-be: where it will listen, and where its directory is made."""
+    """A future controller: its address and its directory."""
 
     node_id: int
     host: str
@@ -77,15 +77,15 @@ class NewController(NamedTuple):
 
 @dataclass(slots=True)
 class Standing:
-    """What a node's directory says of its metadata, and of who leads it."""
+    """The metadata in a node's directory, and its quorum."""
 
     path: str
     identity: DirectoryIdentity
     image: MetadataImage
     kraft_version: int
     voters: tuple[int, ...]
-    end: SnapshotId  # the end of its log, and the newest epoch that was ever led here
-    was_clean: bool  # the last stop
+    end: SnapshotId  # the end of its log, and the newest epoch there
+    was_clean: bool  # the node was stopped cleanly
     snapshot: SnapshotId | None = None
 
     @property
@@ -96,7 +96,7 @@ class Standing:
 def read_standing(files: Files, path: str, now_ms: int) -> Standing:
     """Read a node's metadata."""
     if not is_formatted(files, path) or not files.exists(join(path, METADATA_FOLDER)):
-        raise CannotMigrate(f"{path} has no metadata log: it is no directory of a node that was its own controller")
+        raise CannotMigrate(f"{path} has no metadata log, so it is not the metadata directory of a standalone node")
     identity = read_identity(files, path)
     log = MetadataLog(files, path, identity, controller_endpoints=(), now_ms=now_ms)
     try:
@@ -122,7 +122,7 @@ def read_standing(files: Files, path: str, now_ms: int) -> Standing:
 
 @dataclass(slots=True)
 class Migration:
-    """What is to be written where. `identities` and `voters` go with the controllers."""
+    """The content and targets of a migration. `identities` and `voters` are in the order of the controllers."""
 
     standing: Standing
     controllers: Sequence[NewController]
@@ -144,7 +144,7 @@ class Migration:
 
     @property
     def other_brokers(self) -> list[int]:
-        """Brokers that have to be told of the new controllers as well."""
+        """Ids of brokers that also have to be configured with the new controllers."""
         return sorted(set(self.image.brokers) - {self.standing.identity.node_id})
 
 
@@ -158,36 +158,40 @@ def plan_migration(
     new_id: Callable[[], bytes],
     now_ms: int,
 ) -> Migration:
-    """`is_dynamic`: whether the quorum's voters are in its log; None leaves that as it was."""
+    """Plan a migration. `is_dynamic`: the quorum's voters are in its log; None keeps the present way."""
     image = standing.image
     _check(standing, controllers)
     kraft_version = standing.kraft_version if is_dynamic is None else int(is_dynamic)
     if kraft_version and image.metadata_version < _DYNAMIC_SINCE:
         raise CannotMigrate(
-            f"metadata.version is {RELEASES[image.metadata_version]}: voters can be in the log from "
-            f"{RELEASES[_DYNAMIC_SINCE]} on; a static quorum is possible"
+            f"metadata.version is {RELEASES[image.metadata_version]}: a dynamic quorum needs at least "
+            f"{RELEASES[_DYNAMIC_SINCE]}; use a static quorum"
         )
     cluster = standing.identity.cluster_id
     identities = [
         DirectoryIdentity(cluster, one.node_id, str(TopicId(UUID(bytes=fresh_id(new_id))))) for one in controllers
     ]
     delta = MetadataDelta(_without(image, standing.identity.node_id, static_config or {}, new_id))
-    # As if the epoch had begun in the log, with one record.
+    # The image is placed as if the new epoch had begun in the log, with one record.
     handed_over = delta.apply(offset=standing.end.end_offset, epoch=standing.end.epoch + 1, timestamp_ms=now_ms)
     return Migration(standing, controllers, kraft_version, listener, handed_over, identities)
 
 
 def _check(standing: Standing, controllers: Sequence[NewController]) -> None:
     if not standing.image.features:
-        raise CannotMigrate(f"{standing.path} is formatted, and was never started: there is nothing to hand over")
+        raise CannotMigrate(
+            f"{standing.path} is formatted, but its node was never started: there is no metadata to migrate"
+        )
     if not standing.is_alone:
-        raise CannotMigrate(f"{standing.path} belongs to the voters {_listed(standing.voters)}: it is not alone")
+        raise CannotMigrate(
+            f"{standing.path} belongs to a quorum of the voters {_listed(standing.voters)}, not to a standalone node"
+        )
     ids = [one.node_id for one in controllers]
     for one in ids:
         if one in standing.image.brokers or one == standing.identity.node_id:
-            raise CannotMigrate(f"node {one} is a broker: a controller needs an id of its own")
+            raise CannotMigrate(f"node {one} is a broker: choose another node id for the controller")
         if ids.count(one) > 1:
-            raise CannotMigrate(f"two controllers have the id {one}")
+            raise CannotMigrate(f"two controllers have the node id {one}: choose different ones")
     places = [(one.host, one.port) for one in controllers]
     if len(set(places)) < len(places):
         raise CannotMigrate("two controllers have the same address")
@@ -196,10 +200,10 @@ def _check(standing: Standing, controllers: Sequence[NewController]) -> None:
 def _without(
     image: MetadataImage, node_id: int, static_config: Mapping[str, str], new_id: Callable[[], bytes]
 ) -> MetadataImage:
-    """The image without the old controller, and with a broker that is not there."""
+    """Return the image without the old controller, and with its broker fenced."""
     broker = image.brokers.get(node_id)
     if broker is not None and not broker.fenced:
-        # It crashed. A controller would have noticed, and settled what it led.
+        # The node crashed. A controller would have noticed, and fenced the broker.
         state = ControlState(
             image=image,
             configs=EffectiveConfigs(dict(static_config), node_id),
@@ -211,12 +215,11 @@ def _without(
         image = delta.apply(offset=image.offset, epoch=image.epoch, timestamp_ms=image.timestamp_ms)
     return replace(image, controllers={})
 
-
-# Carrying it out
+    # Execution
 
 
 def check_targets(files: Files, controllers: Sequence[NewController]) -> None:
-    """Directories that are new, or those of a migration that did not come to its end."""
+    """Raise CannotMigrate unless the directories are empty or belong to an unfinished run of this migration."""
     for one in controllers:
         if not files.exists(one.path):
             continue
@@ -225,11 +228,11 @@ def check_targets(files: Files, controllers: Sequence[NewController]) -> None:
             raise CannotMigrate(f"{one.path} belongs to node {identity.node_id} of cluster {identity.cluster_id}")
         foreign = {entry.name for entry in files.entries(one.path)} - _OURS
         if foreign:
-            raise CannotMigrate(f"{one.path} is not empty: there is {min(foreign)}")
+            raise CannotMigrate(f"{one.path} is not empty: it contains {min(foreign)}")
 
 
 def prepare(files: Files, migration: Migration, now_ms: int) -> None:
-    """The controllers' directories, all but what makes them theirs."""
+    """Write the controllers' directories, except for meta.properties."""
     for controller, identity in zip(migration.controllers, migration.identities, strict=True):
         folder = join(controller.path, METADATA_FOLDER)
         if files.exists(controller.path):
@@ -253,7 +256,7 @@ def prepare(files: Files, migration: Migration, now_ms: int) -> None:
 
 
 def _make_directory(files: Files, path: str) -> None:
-    """With all above it, such that no crash takes them away again."""
+    """Create a directory and its parents, and sync them."""
     above = path.rpartition("/")[0]
     if above and not files.exists(above):
         _make_directory(files, above)
@@ -262,7 +265,7 @@ def _make_directory(files: Files, path: str) -> None:
 
 
 def commit(files: Files, migration: Migration, now_ms: int) -> None:
-    """The old directory is a broker's from here on: with the second of two files, the one that names the voters."""
+    """Write snapshot and quorum-state of the old directory. The one written second names the voters, and commits."""
     folder = join(migration.standing.path, METADATA_FOLDER)
     settings = MetadataLogSettings()
     snapshots = SnapshotStore(files, folder, settings, now_ms)
@@ -273,7 +276,7 @@ def commit(files: Files, migration: Migration, now_ms: int) -> None:
     else:
         _write_snapshot(files, folder, migration, now_ms)
         _write_quorum_state(files, folder, migration)
-    # Whoever opens it next would do the same.
+    # The next start would do this as well.
     log.truncate_fully(migration.snapshot.end_offset, now_ms)
     snapshots.adopt(migration.snapshot)
     log.flush(now_ms)
@@ -282,12 +285,12 @@ def commit(files: Files, migration: Migration, now_ms: int) -> None:
 
 
 def is_committed(standing: Standing, controllers: Sequence[NewController]) -> bool:
-    """Its metadata has been handed over to these very controllers."""
+    """Return True if the metadata was handed over to exactly these controllers."""
     return sorted(standing.voters) == sorted(one.node_id for one in controllers)
 
 
 def finish(files: Files, standing: Standing, controllers: Sequence[NewController]) -> list[NewController]:
-    """Make the prepared directories the controllers'; those for which it was left to do."""
+    """Make the prepared directories the controllers'. Return the controllers whose directory was not yet finished."""
     finished = []
     for one in controllers:
         target = join(one.path, file_names.META_PROPERTIES)
@@ -295,7 +298,8 @@ def finish(files: Files, standing: Standing, controllers: Sequence[NewController
         if not files.exists(target):
             if not files.exists(prepared):
                 raise CannotMigrate(
-                    f"{standing.path} was handed over to controller {one.node_id}, and {one.path} is not its directory"
+                    f"the metadata of {standing.path} was handed over to controller {one.node_id}, but {one.path} is "
+                    "not its directory"
                 )
             _check_identity(DirectoryIdentity.read(files, prepared), standing, one)
             files.replace(prepared, target)

@@ -1,4 +1,4 @@
-"""Metadata records in batches: which version a record is written in, and the batches of log and snapshot.
+"""Metadata records in batches: the version of each record, and the batches of log and snapshot.
 
 Batches are uncompressed, of create time, without keys and without a producer; each record's value is a metadata frame.
 """
@@ -40,7 +40,7 @@ _CONTROL_TYPES: dict[type[ControlValue], ControlType] = {
 
 
 def version_of(record: Message, versions: RecordVersions) -> int:
-    """The version that a record is written in under the cluster's metadata.version."""
+    """Return the version that a record is written in under the cluster's metadata.version."""
     name = record.SCHEMA.name
     if name in ("PartitionRecord", "PartitionChangeRecord"):
         return versions.partition
@@ -50,7 +50,7 @@ def version_of(record: Message, versions: RecordVersions) -> int:
 
 
 def _change_version(change: Any) -> int:
-    """As low as what it tells allows: a fence is of version 0 still."""
+    """Return the lowest version that has all the changed fields: a fence is still version 0."""
     if change.cordoned_log_dirs is not None:
         return 3
     return 2 if change.log_dirs else int(change.in_controlled_shutdown)
@@ -62,7 +62,7 @@ def frames_of(records: Iterable[Message], versions: RecordVersions) -> Iterator[
 
 
 def in_batches(frames: Iterable[bytes], max_bytes: int) -> Iterator[list[bytes]]:
-    """Frames in groups that each make a batch which Kafka would also write."""
+    """Group frames into batches of a size that Kafka would also write."""
     group: list[bytes] = []
     size = 0
     for frame in frames:
@@ -100,7 +100,7 @@ def build_batch(
 def build_control_batch(
     values: Sequence[ControlValue], *, base_offset: Offset, leader_epoch: LeaderEpoch, timestamp_ms: int
 ) -> bytes:
-    """Several control records in one batch, as an epoch and a snapshot begin with."""
+    """Build a batch of several control records, as at the start of an epoch or a snapshot."""
     builder = BatchBuilder(base_offset=base_offset, leader_epoch=leader_epoch, control=True)
     for value in values:
         builder.append(timestamp_ms, control_key(_CONTROL_TYPES[type(value)]), control_value(value))
@@ -108,7 +108,7 @@ def build_control_batch(
 
 
 def records_in(batch: RecordBatch) -> Iterator[Message]:
-    """The metadata records of a batch that is no control batch."""
+    """Yield the metadata records of a batch, which must not be a control batch."""
     if batch.record_count:
         for one in kernels.decode_records(bytes(uncompressed_payload(batch)), batch.record_count):
             yield decode_frame(one[3] or b"").message

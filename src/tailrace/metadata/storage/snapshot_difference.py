@@ -1,7 +1,7 @@
-"""What makes one image another, as records: a snapshot from the leader, taken over by a node that has run for a while.
+"""The difference of two images as records: for a node that installs the leader's snapshot while it is running.
 
-A snapshot says what there is and not what has gone. Its records come after others that take away what it does not have;
-of topics only those partitions are told that are others than before.
+A snapshot describes what exists, not what was deleted. So records that delete come first. Of a topic that exists in
+both images, only changed partitions are written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tailrace.protocol.message import Message
 
 
 def difference_records(before: MetadataImage, after: MetadataImage) -> Iterator[Message]:
-    """The records that turn an image into another, which a snapshot describes."""
+    """Yield the records that turn an image into the image of a snapshot."""
     yield from _removals(before, after)
     for record in image_records(replace(after, topics=_changed_topics(before, after))):
         if isinstance(record, messages.TopicRecord) and record.topic_id in before.topics_by_id:
@@ -27,7 +27,7 @@ def difference_records(before: MetadataImage, after: MetadataImage) -> Iterator[
 
 
 def _changed_topics(before: MetadataImage, after: MetadataImage) -> dict[str, TopicImage]:
-    """New topics, and of the others those partitions that have changed."""
+    """Return new topics, and the other topics with only their changed partitions."""
     found = {}
     for name, topic in after.topics.items():
         known = before.topics_by_id.get(topic.id)

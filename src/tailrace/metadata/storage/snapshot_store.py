@@ -1,10 +1,10 @@
-"""SnapshotStore: the snapshots beside the metadata log; when one is due, and what it makes dispensable.
+"""SnapshotStore: the snapshots beside the metadata log: when one is due, and which files can be removed then.
 
-A snapshot is due when the log has grown by `metadata.log.max.record.bytes.between.snapshots`, or when there is anything
-new and `metadata.log.max.snapshot.interval.ms` has passed. It is written a batch at a time.
+A snapshot is due when the log has grown by `metadata.log.max.record.bytes.between.snapshots`, or when the log has grown
+at all and `metadata.log.max.snapshot.interval.ms` has passed. It is written one batch at a time.
 
-The oldest snapshot goes, and the log's start moves up to the next one, while log and snapshots together exceed
-`metadata.max.retention.bytes` or while it is older than `metadata.max.retention.ms`. The latest always stays.
+The oldest snapshot is removed, and the log's start moves up to the next one, while log and snapshots together exceed
+`metadata.max.retention.bytes` or while it is older than `metadata.max.retention.ms`. The latest one is always kept.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ class SnapshotStore:
         return self.ids[-1] if self.ids else None
 
     def align(self, log: PartitionLog, now_ms: int) -> None:
-        """Bring log and snapshots into step when they are opened."""
+        """Bring log and snapshots into agreement when they are opened."""
         latest = self.latest
         if latest is not None:
             newest = log.epochs.latest
             epoch = newest.epoch if newest else 0
             if latest.epoch > epoch or (latest.epoch == epoch and latest.end_offset > log.log_end_offset):
-                # It was taken from a quorum that went further than this log: the log goes on after it.
+                # It came from a quorum whose log was longer than this one, so the log continues after the snapshot.
                 log.truncate_fully(latest.end_offset, now_ms)
         start = log.log_start_offset
         if start > 0 and (latest is None or latest.end_offset < start):
             raise InconsistentMetadata(
-                f"{self._directory} starts at offset {start}, and no snapshot has what was before"
+                f"{self._directory} starts at offset {start}, and no snapshot contains the records before it"
             )
         self._forget_before(start)
 
@@ -69,7 +69,7 @@ class SnapshotStore:
             self._files.remove(join(self._directory, self.ids.pop(0).file_name))
 
     def adopt(self, snapshot: SnapshotId) -> None:
-        """One that was not written here; the log starts after it."""
+        """Add a snapshot that was not written here; the log starts after it."""
         self.abandon()
         self.ids.append(snapshot)
         self._bytes_since = 0
@@ -82,7 +82,7 @@ class SnapshotStore:
         return self._writer is not None
 
     def note_bytes(self, size: int) -> None:
-        """The log has this much more that no snapshot has."""
+        """Count bytes that were appended to the log."""
         self._bytes_since += size
 
     def begin(self, image: MetadataImage, quorum: QuorumFacts, now_ms: int) -> None:
@@ -92,7 +92,7 @@ class SnapshotStore:
             self._writer = SnapshotWriter(self._files, self._directory, image, quorum, now_ms)
 
     def step(self, log: PartitionLog, image: MetadataImage, quorum: QuorumFacts, now_ms: int) -> bool:
-        """Begin a snapshot that is due, or write the next piece of it; True while there is more to do."""
+        """Begin a snapshot that is due, or write its next piece. Return True while there is more to do."""
         try:
             if self._writer is None:
                 if self.is_due(now_ms) and log.recovery_point > image.offset:
@@ -104,16 +104,16 @@ class SnapshotStore:
             _log.info("snapshot %s of the metadata log written", self._writer.id)
             self._writer = None
             if log.segments.active.size > 0:
-                log.roll(now_ms)  # so that what the snapshot has can be removed as whole segments
+                log.roll(now_ms)  # so that whole segments before the snapshot can be removed
             self.clean(log, now_ms)
         except OSError as error:
-            # The log has everything, so nothing is lost but time at the next start; the next snapshot may go better.
-            _log.error("no snapshot of the metadata log, or nothing removed after it: %s", error)
+            # The log still has everything: only the next start takes longer. The next snapshot may succeed.
+            _log.error("writing a snapshot of the metadata log, or removing old files, failed: %s", error)
             self.abandon()
         return False
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether a snapshot should be begun."""
+        """Return True if a snapshot should begin."""
         if self._writer is not None:
             return False
         if self._bytes_since >= self._settings.snapshot_after_bytes:
@@ -133,7 +133,7 @@ class SnapshotStore:
         return snapshot_ms if deferred_ms is None else min(snapshot_ms, deferred_ms)
 
     def abandon(self) -> None:
-        """Leave a snapshot that is not finished."""
+        """Stop writing a snapshot, and remove its file."""
         if self._writer is not None:
             self._writer.abandon()
             self._writer = None
@@ -141,7 +141,7 @@ class SnapshotStore:
     # Cleaning
 
     def clean(self, log: PartitionLog, now_ms: int) -> None:
-        """Remove snapshots and segments that the ones after them make dispensable."""
+        """Remove snapshots and segments that later snapshots replace."""
         while len(self.ids) > 1 and (self._is_too_large(log) or self._is_too_old(self.ids[0], now_ms)):
             following = self.ids[1]
             if following.end_offset <= log.log_start_offset:

@@ -1,6 +1,6 @@
-"""Making a directory a node's: identity, first snapshot, feature levels. What `kafka-storage format --standalone` does.
+"""Formatting of a directory: identity, first snapshot, feature levels, as `kafka-storage format --standalone` does.
 
-`meta.properties` is written last, so that a directory either has one and is complete, or is formatted again.
+`meta.properties` is written last. So a directory that has it is complete, and any other is formatted again.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def is_formatted(files: Files, path: str) -> bool:
 
 
 def read_identity(files: Files, path: str) -> DirectoryIdentity:
-    """Whose directory it is; CorruptCheckpoint if that cannot be read."""
+    """Read the identity of a directory; CorruptCheckpoint if that is not possible."""
     return DirectoryIdentity.read(files, join(path, file_names.META_PROPERTIES))
 
 
 def local_voter(node_id: int, directory_id: str, endpoints: tuple[Endpoint, ...]) -> Voter:
-    """This node as a voter of its quorum."""
+    """Return this node as a voter of its quorum."""
     return Voter(
         node_id,
         TopicId.parse(directory_id).value,
@@ -62,8 +62,8 @@ def format_directory(
     more: Sequence[Message] = (),
     now_ms: int,
 ) -> None:
-    """Make an empty directory the node's. With endpoints it will hold the metadata log, and the node is its voter.
-    `more` are records that the log begins with, behind the feature levels."""
+    """Format an empty directory. With endpoints it will hold the metadata log, and the node is its voter.
+    `more` are records that the log begins with, after the feature levels."""
     files.make_directory(path)
     records: list[Message] = [
         messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items() if level
@@ -96,21 +96,21 @@ def prepare_directories(
     more: Sequence[Message] = (),
     now_ms: int,
 ) -> list[DirectoryIdentity]:
-    """The identities of a node's log directories; those that are new are formatted.
+    """Return the identities of a node's log directories; format new ones.
 
-    All have to be of the same node and cluster. The metadata log is in `metadata_path`, by default the first one; with
+    All must belong to the same node and cluster. The metadata log is in `metadata_path`, by default the first one. With
     endpoints the node is its voter.
     """
     known = {path: read_identity(files, path) for path in paths if is_formatted(files, path)}
     clusters = {identity.cluster_id for identity in known.values()} | ({cluster_id} if cluster_id else set())
     if len(clusters) > 1:
-        raise WrongDirectory(f"log directories of different clusters: {', '.join(sorted(clusters))}")
+        raise WrongDirectory(f"the log directories belong to different clusters: {', '.join(sorted(clusters))}")
     cluster = clusters.pop() if clusters else _text(fresh_id(new_id))
     for path, identity in known.items():
         if identity.node_id != node_id:
             raise WrongDirectory(f"{path} belongs to node {identity.node_id}, not to {node_id}")
         if not identity.directory_id:
-            # Formatted before directories had ids.
+            # It was formatted by a version in which directories had no ids.
             known[path] = replace(identity, directory_id=_text(fresh_id(new_id)))
             known[path].write(files, join(path, file_names.META_PROPERTIES))
     found = []
@@ -150,7 +150,7 @@ def _write(
 
 
 def bootstrap_records(files: Files, path: str) -> list[Message]:
-    """The records that a metadata log begins with: what the format command left, or what it would have."""
+    """Return the first records of a metadata log, from the format command or, without it, the default levels."""
     checkpoint = join(path, BOOTSTRAP_CHECKPOINT)
     if files.exists(checkpoint):
         return read_snapshot(files, checkpoint).records

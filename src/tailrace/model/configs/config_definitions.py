@@ -1,7 +1,7 @@
 """ConfigDefinition: every configuration key that Kafka's broker knows, with its type, default and allowed values.
 
-The facts are in `kafka_configs.json`, extracted from Kafka's own classes. Values are the strings that users write and
-that records carry; `ConfigKey.parse` makes them what they mean, by Java's rules, or says in one sentence what is wrong.
+The facts are in `kafka_configs.json`, extracted from Kafka's own classes. Values are strings, as users write them and
+as records contain them. `ConfigKey.parse` converts a string by Java's rules, or raises an error that gives the reason.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")  # Python raises ValueError for
 _DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)")
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)
 _BITS = {"short": 16, "int": 32, "long": 64}
-_BLANKS = "".join(map(chr, range(0x21)))  # what Java trims
+_BLANKS = "".join(map(chr, range(0x21)))  # the characters that Java's trim() removes
 
-# The numbers by which DescribeConfigs tells types.
+# The numbers of the types in DescribeConfigs responses.
 TYPE_CODES: Final[Mapping[str, int]] = {
     "boolean": 1,
     "string": 2,
@@ -49,13 +49,13 @@ class ConfigKey:
     max: float | None = None
     allowed: tuple[str, ...] = ()
     allowed_in_any_case: tuple[str, ...] = ()
-    distinct: bool = False  # a list without empty values, in which repetitions do not count
+    distinct: bool = False  # a list without empty values; duplicates are ignored
     not_empty: bool = False
     check: str | None = None  # one of Kafka's own validators, by name
     internal: bool = False
     dynamic: Literal["per-broker", "cluster-wide"] | None = None
-    only_dynamic: bool = False  # no line of server.properties
-    synonym: str | None = None  # the broker's key that is the default of a group's
+    only_dynamic: bool = False  # not allowed in server.properties
+    synonym: str | None = None  # for a group config: the broker key that gives its default
 
     @property
     def is_sensitive(self) -> bool:
@@ -66,7 +66,7 @@ class ConfigKey:
         return TYPE_CODES[self.type]
 
     def parse(self, text: str | None) -> Value:
-        """The value that a string stands for; InvalidConfig if it stands for none that is allowed."""
+        """Return the value of a string. Raise InvalidConfig if the key does not allow it."""
         if text is None:
             value: Value = None
         else:
@@ -96,11 +96,11 @@ class ConfigKey:
             value = None if found is None else int(found[1] + found[2])
             limit = 1 << (_BITS[self.type] - 1)
             if value is None or not -limit <= value < limit:
-                raise self._refuse(text, f"it is no number of type {self.type.upper()}")
+                raise self._refuse(text, f"it must be a number of type {self.type.upper()}")
             return value
         if self.type == "double":
             if not _DOUBLE.fullmatch(text):
-                raise self._refuse(text, "it is no number of type DOUBLE")
+                raise self._refuse(text, "it must be a number of type DOUBLE")
             return float(text.rstrip("fFdD") if text[-1:] not in "yN" else text)
         if self.type == "list":
             words = _COMMA.split(text) if text else []
@@ -110,17 +110,17 @@ class ConfigKey:
     def _check(self, value: Value) -> None:
         if self.min is not None or self.max is not None:
             if value is None:
-                raise self._refuse(None, "a value is needed")
+                raise self._refuse(None, "it must not be empty")
             assert isinstance(value, int | float)
             if self.min is not None and not value >= self.min:
                 raise self._refuse(value, f"it must be at least {self.min:g}")
             if self.max is not None and not value <= self.max:
-                raise self._refuse(value, f"it must be no more than {self.max:g}")
+                raise self._refuse(value, f"it must be at most {self.max:g}")
         if value is None:
             return
         words = value if isinstance(value, tuple) else (str(value),)
         if self.distinct and "" in words:
-            raise self._refuse(",".join(words), "there is nothing between two commas")
+            raise self._refuse(",".join(words), "it must not have an empty element between two commas")
         if self.not_empty and not any(words):
             raise self._refuse("", "it must not be empty")
         if self.allowed and not set(words) <= set(self.allowed):
@@ -128,7 +128,7 @@ class ConfigKey:
         if self.allowed_in_any_case and str(value).upper() not in self.allowed_in_any_case:
             raise self._refuse(value, f"it must be one of {', '.join(self.allowed_in_any_case)}")
         if self.check is not None and self.check in _CHECKS and not _CHECKS[self.check](value):
-            raise self._refuse(",".join(words), _SAID[self.check])
+            raise self._refuse(",".join(words), _REASONS[self.check])
 
 
 def _is_replica_list(value: Value) -> bool:
@@ -139,10 +139,10 @@ def _is_replica_list(value: Value) -> bool:
 _CHECKS: Final[Mapping[str, Callable[[Value], bool]]] = {
     "[1,...,9] or -1": lambda value: value == -1 or (isinstance(value, int) and 1 <= value <= 9),
     "ThrottledReplicaListValidator": _is_replica_list,
-    # Of share groups: where a new one starts.
+    # The offset at which a new share group starts.
     "Validator": lambda value: bool(re.fullmatch(r"latest|earliest|by_duration:P.+", str(value))),
 }
-_SAID: Final[Mapping[str, str]] = {
+_REASONS: Final[Mapping[str, str]] = {
     "[1,...,9] or -1": "it must be -1 or from 1 to 9",
     "ThrottledReplicaListValidator": "it must be * or a list of partition:broker",
     "Validator": "it must be latest, earliest or by_duration: with an ISO 8601 duration",
@@ -150,7 +150,7 @@ _SAID: Final[Mapping[str, str]] = {
 
 
 class ConfigDefinition(Mapping[str, ConfigKey]):
-    """The keys that one kind of resource has."""
+    """The config keys of one type of resource."""
 
     def __init__(self, keys: Mapping[str, ConfigKey]) -> None:
         self._keys = keys
@@ -165,7 +165,7 @@ class ConfigDefinition(Mapping[str, ConfigKey]):
         return len(self._keys)
 
     def parse(self, settings: Mapping[str, str]) -> dict[str, Value]:
-        """The values of settings; names that are not known are left out."""
+        """Return the values of settings. Unknown names are left out."""
         return {name: self._keys[name].parse(text) for name, text in settings.items() if name in self._keys}
 
 
@@ -195,5 +195,6 @@ def _key(name: str, facts: dict[str, Any]) -> ConfigKey:
 
 @cache
 def topic_synonyms() -> Mapping[str, tuple[tuple[str, int], ...]]:
-    """Topic key → the broker's keys that are its default, best first, and what their value is multiplied with."""
+    """Return for each topic key the broker keys that give its default, highest precedence first, each with the factor
+    by which its value is multiplied."""
     return {name: tuple((other, factor) for other, factor in told) for name, told in _facts()["topic_synonyms"].items()}

@@ -1,10 +1,10 @@
-"""java_hash: what Java's String.hashCode says of a text; it decides which partition or fetcher something belongs to."""
+"""java_hash: Java's String.hashCode. Kafka chooses partitions and replica fetchers with it."""
 
 from __future__ import annotations
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode: over UTF-16 units, in 32 bits with a sign."""
+    """Return Java's String.hashCode(), which is computed over UTF-16 units as a signed 32-bit number."""
     units = text.encode("utf-16-be", "surrogatepass")
     code = 0
     for position in range(0, len(units), 2):
@@ -18,11 +18,11 @@ def java_length(text: str) -> int:
 
 
 def to_int32(number: int) -> int:
-    """As an int of Java would have it."""
+    """Return the number wrapped to a signed 32-bit integer, as Java's int arithmetic does."""
     low = number & 0xFFFFFFFF
     return low - 2**32 if low >= 2**31 else low
 
 
 def java_abs(code: int) -> int:
-    """Kafka's absolute value of an int: Java has none of its smallest, for which this is 0."""
+    """Return Kafka's absolute value of an int. It is 0 for Integer.MIN_VALUE, which has no positive counterpart."""
     return 0 if code == -(2**31) else abs(code)

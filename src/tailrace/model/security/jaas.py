@@ -21,7 +21,7 @@ class LoginModule(NamedTuple):
 
 
 def parse_jaas(text: str) -> LoginModule | None:
-    """What it says; None if it says nothing of the kind."""
+    """Return the login module of the text, or None if the text does not define one."""
     found = _JAAS.fullmatch(text)
     if found is None:
         return None

@@ -1,6 +1,6 @@
 """JSON Web Tokens in their compact form (RFC 7515, RFC 7519): the three parts, encoded and decoded.
 
-Nothing here checks a signature. A token of a stranger is bounded before it is decoded.
+Nothing here checks a signature. The size of an unauthenticated client's token is checked before the token is decoded.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-CLAIMS_CHARS_MAX: Final = 65_536  # of a token that is believed; real ones have a few thousand
-UNTRUSTED_CHARS_MAX: Final = 16_384  # of a header, and of claims without a signature: a stranger writes them
+CLAIMS_CHARS_MAX: Final = 65_536  # of a token with a valid signature; real tokens have a few thousand
+UNTRUSTED_CHARS_MAX: Final = 16_384  # of a header, and of claims without a signature, which anybody can send
 _ALPHABET: Final = re.compile(r"[A-Za-z0-9_-]*={0,2}")
 
 

@@ -41,15 +41,16 @@ def write_message(token: str, extensions: Mapping[str, str]) -> bytes:
 
 
 def check_extension(key: str, value: str) -> None:
-    """Raise MalformedMessage if the message has no room for this extension."""
+    """Raise MalformedMessage if the extension's name or value is not allowed in the message."""
     if key == "auth" or not _KEY.fullmatch(key):
-        raise MalformedMessage(f"extension name {key!r} is invalid: it consists of letters and is not auth")
+        raise MalformedMessage(f"extension name {key!r} is invalid: it must consist of letters and must not be auth")
     if not _VALUE.fullmatch(value):
-        raise MalformedMessage(f"the value of extension {key} is invalid: it is printable ASCII")
+        raise MalformedMessage(f"the value of extension {key} is invalid: it must be printable ASCII")
 
 
 def read_message(data: bytes) -> ClientMessage:
-    """Read the message. What is beyond the limits is malformed, so that a stranger's message costs little."""
+    """Read the message. A message beyond the limits is malformed, so that unauthenticated clients can cause little
+    work."""
     if len(data) > MESSAGE_BYTES_MAX:
         raise MalformedMessage(f"the message has {len(data)} bytes; the limit is {MESSAGE_BYTES_MAX}")
     text = data.decode("utf-8", "replace")
@@ -62,7 +63,7 @@ def read_message(data: bytes) -> ClientMessage:
         raise MalformedMessage(_INVALID)
     if start and not is_named:
         raise MalformedMessage(_INVALID)
-    # What is left: the pairs, each with a separator behind it, and one more separator.
+    # The rest are the key-value pairs, each followed by a separator, and one final separator.
     *pairs, end = rest[1:].split(_SEPARATOR, PAIRS_MAX + 2)
     if end or not pairs or pairs.pop():
         raise MalformedMessage(_INVALID)
@@ -74,7 +75,7 @@ def read_message(data: bytes) -> ClientMessage:
         found[key] = value
     auth = _AUTH.fullmatch(found.pop("auth", ""))
     if auth is None:
-        raise MalformedMessage(f"{_INVALID}: it has no valid auth")
+        raise MalformedMessage(f"{_INVALID}: it has no valid auth value")
     if auth["scheme"].lower() != "bearer":
         raise MalformedMessage(f"Invalid scheme in OAUTHBEARER client first message: {auth['scheme']:.40}")
     return ClientMessage(auth["token"], authorization_id, found)

@@ -1,4 +1,4 @@
-"""PEM as properties files have it."""
+"""PEM as written in properties files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def whole_pem(text: str | None) -> str | None:
-    """PEM with its line breaks: in a properties file they are often written as \\n, or left out as blanks."""
+    """Return PEM with its line breaks restored. Properties files often have \\n or spaces instead."""
     if text is None:
         return None
     text = text.replace("\\n", "\n")

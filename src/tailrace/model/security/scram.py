@@ -1,9 +1,10 @@
-"""SCRAM (RFC 5802): the keys that are made of a password, and what is signed with them.
+"""SCRAM (RFC 5802): the keys derived from a password, and signatures made with them.
 
     salted = salted_password(digest, password, salt, iterations)
     credential: stored_key(digest, client_key(digest, salted)) and server_key(digest, salted)
 
-A broker keeps the credential, by which it can tell who knows the password, and prove that it does, too.
+A broker stores the credential. With it the broker verifies that a client knows the password, and proves to the client
+that it has the credential.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import hashlib
 import hmac
 from typing import Final
 
-MECHANISMS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}  # by the numbers that messages and records have
+MECHANISMS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}  # with their numbers in messages and records
 ITERATIONS_MIN: Final = 4_096
-ITERATIONS_MAX: Final = 16_384  # what a credential may be made with; Kafka's
+ITERATIONS_MAX: Final = 16_384  # Kafka's limit for new credentials
 
 
 def digest_of(mechanism: str) -> str:
@@ -37,8 +38,8 @@ def stored_key(digest: str, key: bytes) -> bytes:
     return hashlib.new(digest, key).digest()
 
 
-def signature(digest: str, key: bytes, said: bytes) -> bytes:
-    return hmac.digest(key, said, digest)
+def signature(digest: str, key: bytes, message: bytes) -> bytes:
+    return hmac.digest(key, message, digest)
 
 
 def exclusive_or(left: bytes, right: bytes) -> bytes:

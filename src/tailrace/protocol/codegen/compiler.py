@@ -1,8 +1,8 @@
-"""Compiler: schema and version → straight-line Python that reads or writes a message, made on first use.
+"""Compiler: generates straight-line Python that reads or writes one version of a message, on first use.
 
-A generated function holds no decision that the version has already made. Neighbouring values of fixed size, and the
-first byte of a length that follows them, are one `struct` call; arrays of structs are loops within the function; a
-struct's tagged fields, rare as a rule, have a function of their own. To see them:
+A generated function contains no decision that depends only on the version. One `struct` call handles neighbouring
+values of fixed size, together with the first byte of a length that follows them. Arrays of structs are loops within the
+function. Tagged fields are rare, so each struct has a separate function for them. To see the generated code:
 
     python -m tailrace.protocol.codegen FetchRequest 17
 """
@@ -18,14 +18,14 @@ from tailrace.protocol.errors import UnsupportedVersion
 
 
 def compile_reader(message_class: Any, version: int) -> Callable[..., Any]:
-    """A function (buffer, position) → (message, end) for one version."""
+    """Return a function (buffer, position) → (message, end) for one version."""
     _check_version(message_class, version)
     source = ReaderSource(message_class, version)
     return _compile(source.text(), source.names, f"<{message_class.SCHEMA.name} v{version} reader>")
 
 
 def compile_writer(message_class: Any, version: int) -> Callable[..., Any]:
-    """A function (message, parts) that appends one version's bytes to parts."""
+    """Return a function (message, parts) that appends one version's bytes to parts."""
     _check_version(message_class, version)
     source = WriterSource(message_class, version)
     return _compile(source.text(), source.names, f"<{message_class.SCHEMA.name} v{version} writer>")

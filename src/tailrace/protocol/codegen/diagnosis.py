@@ -1,4 +1,4 @@
-"""Diagnosis: which field it was that could not be written, and why. Slow, and only run after a failure."""
+"""Diagnosis: finds the field that could not be written, and the reason. It is slow, and only runs after a failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tailrace.protocol.primitives import FORMATS, STRING_MAX
 
 
 def unwritable(message: Any, version: int, error: Exception) -> UnwritableMessage:
-    """The error that names the first field at fault, or repeats `error` where none is found."""
+    """Return an error that names the first invalid field, or that repeats `error` if no field is invalid."""
     schema: MessageSchema = message.SCHEMA
     complaint = next(_complaints(message, schema, schema, version, ""), None)
     return UnwritableMessage(f"{schema.name} v{version}: {complaint or repr(error)}")
@@ -57,7 +57,7 @@ def _element_complaints(value: Any, field: Field, message: MessageSchema, versio
         try:
             Struct(f">{FORMATS[kind]}").pack(value)
         except struct.error:
-            yield f"{name} is {value!r}, which is no {kind}"
+            yield f"{name} is {value!r}, which is not a valid {kind}"
     elif kind == "string":
         yield from _string_complaints(value, name)
     elif isinstance(value, str) or not hasattr(value, "__len__"):
@@ -74,4 +74,4 @@ def _string_complaints(value: Any, name: str) -> Iterator[str]:
         yield f"{name} cannot be written as UTF-8: {error}"
         return
     if length > STRING_MAX:
-        yield f"{name} has {length} bytes, more than the {STRING_MAX} of a string"
+        yield f"{name} has {length} bytes, the limit of a string is {STRING_MAX}"

@@ -1,10 +1,11 @@
 """ReaderSource: the Python that reads one version of one message.
 
-Every generated function ends in one `except`, which turns a read past the end of the buffer into MalformedMessage:
-bounds are checked by struct and by indexing where they check anyway, and by hand before each slice.
+Every generated function ends in one `except`, which turns a read past the end of the buffer into MalformedMessage.
+`struct` and indexing check their bounds themselves. Generated code checks the bounds before each slice, because slicing
+does not.
 
-`left` is the number of array elements and unknown tagged fields that may still be decoded. An element takes much more
-memory and time than the byte or two it may take on the wire, so the caller bounds them.
+`left` is the number of array elements and unknown tagged fields that may still be decoded. The caller limits them,
+because an element takes much more memory and time than the byte or two that it may have in the message.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class ReaderSource(Source):
             "read_numbers": read_numbers, "read_uuids": read_uuids, "read_strings": read_strings,
             "read_chunks": read_chunks, "read_tags": read_tags, "read_text": read_text, "too_many": too_many_elements,
         }  # fmt: skip
-        self._run: list[tuple[str, str]] = []  # targets and format codes that the next struct call fills
+        self._run: list[tuple[str, str]] = []  # targets and format codes of the next struct call
         self._has_records = any(_holds_records(struct) for struct in (self.schema, *message_class.STRUCTS))
 
     def text(self) -> str:
@@ -71,11 +72,11 @@ class ReaderSource(Source):
     # ------------------------------------------------------------------------------------------------ fixed-size runs
 
     def _fill(self, target: str, code: str) -> None:
-        """Have target read by the next struct call."""
+        """Add a target to the next struct call."""
         self._run.append((target, code))
 
     def _flush(self) -> None:
-        """Write the struct call for what has gathered."""
+        """Emit the struct call for the collected targets."""
         if not self._run:
             return
         targets = ", ".join(target for target, _ in self._run)
@@ -89,7 +90,7 @@ class ReaderSource(Source):
         self.line(f"{targets}{comma} = {method}(buf, pos); pos += {size}")
 
     def _length(self, kind: str, compact: bool) -> None:
-        """Read a length into n; a compact one is left one too large, and 0 for null."""
+        """Read a length into n. A compact length stays one too large, and 0 means null."""
         self._fill("n", "B" if compact else "h" if kind == "string" else "i")
         self._flush()
         if compact:
@@ -133,8 +134,8 @@ class ReaderSource(Source):
         return f"{self.class_name(struct)}()" if struct.holds_lists() else self.default_name(struct)
 
     def _tags_function(self, struct: StructSchema, path: str) -> str:
-        """A function that reads a struct's tagged fields: (message, buffer, position, count's first byte, left) →
-        (end, left)."""
+        """Return the name of a new function that reads a struct's tagged fields: (message, buffer, position, first byte
+        of the count, left) → (end, left)."""
         name = self.unique("tags")
         aside, run = self.take_lines(), self._run
         self._run = []
@@ -169,7 +170,7 @@ class ReaderSource(Source):
             self._flush()
             self.indent(-1)
             branch = "elif"
-        # Kafka refuses a tag that only other versions know, so it is no forward compatibility to let it pass.
+        # Kafka refuses a tag that only other versions define, so this reader does too.
         strangers = [f.tag for f in struct.fields if f.tag is not None and self.version not in f.tagged]
         if strangers:
             self.line(f"{branch} tag in {tuple(strangers)}:")
@@ -199,7 +200,7 @@ class ReaderSource(Source):
     ) -> None:
         var = f"m{depth + 1}"
         nullable = self.version in field.nullable
-        if nullable:  # a byte says whether there is one: below 0 (untagged) or 0 (tagged) for null
+        if nullable:  # a byte shows null: negative if untagged, 0 if tagged
             self._fill("n", "B" if is_tagged else "b")
             self._flush()
             self.line(f"if n {'== 0' if is_tagged else '< 0'}:")
@@ -213,7 +214,7 @@ class ReaderSource(Source):
             self.indent(-1)
 
     def _null(self, field: Field, target: str, path: str, condition: str) -> None:
-        """What to do with null, as an `if` that an `else` follows."""
+        """Emit the handling of null, as an `if` that an `else` must follow."""
         self.line(f"if {condition}:")
         if self.version in field.nullable:
             self.line(f"    {target} = None")
@@ -222,7 +223,7 @@ class ReaderSource(Source):
         self.line("else:")
 
     def _chunk(self, field: Field, target: str, path: str) -> None:
-        """A string, bytes or records."""
+        """Emit the code for a string, bytes or records."""
         compact = self.is_compact(field)
         self._length(field.element, compact)
         self._null(field, target, path, "n == 0" if compact else "n < 0")
@@ -232,7 +233,7 @@ class ReaderSource(Source):
         if field.element == "string":
             if compact:
                 self.line(f'if n > {STRING_MAX + 1}: raise Malformed(WHAT, "{path} is too long for a string", pos)')
-            # A view has no decode of its own.
+            # A memoryview has no decode method.
             source = "bytes(buf[pos:stop])" if self._has_records else "buf[pos:stop]"
             self.line(f"if n > {STRING_SAFE}: {target} = read_text(WHAT, {source}, pos)")
             self.line(f'else: {target} = {source}.decode("utf-8", "replace")')
@@ -250,7 +251,7 @@ class ReaderSource(Source):
         self.indent()
         if compact:
             self.line("n -= 1")
-        self.line("left -= n")  # numbers, too: in many answers each of them becomes a struct
+        self.line("left -= n")  # numbers too: in many responses each number becomes a struct
         self.line("if left < 0: raise too_many(WHAT, pos)")
         if field.struct is None:
             self._primitive_array(field, target, compact)
@@ -285,7 +286,7 @@ class ReaderSource(Source):
         self.indent(-1)
 
     def _least_size(self, struct: StructSchema) -> int:
-        """The fewest bytes a struct can take."""
+        """Return the smallest number of bytes that a struct can have."""
         least = 1 if self.is_flexible else 0
         for field in struct.untagged(self.version):
             if not field.is_array and field.struct is None and field.element in SIZES:
@@ -296,7 +297,7 @@ class ReaderSource(Source):
                 least += 1
             else:
                 least += 2 if field.type == "string" else 4
-        assert least, f"{struct.name} can be empty, so its number is not bounded by its bytes"
+        assert least, f"{struct.name} can be empty, so the bytes do not limit the number of its elements"
         return least
 
 

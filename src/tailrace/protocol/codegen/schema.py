@@ -1,15 +1,15 @@
-"""Schemas: what each version of a message is made of.
+"""Schemas: the fields of each version of a message.
 
-`schemas/FAMILY/NAME.json` keeps Kafka's own words for it. A field has a type and the versions that carry it, and may
-have versions in which it can be null, versions in which it is tagged (optional, numbered, written after the others,
-and only when it is not the default) and a default. A message has flexible versions: there lengths are varints and
-every struct ends with its tagged fields.
+`schemas/FAMILY/NAME.json` keeps Kafka's own terms. A field has a type, the versions that contain it, and possibly a
+default. It may have versions in which it can be null, and versions in which it is tagged. A tagged field is optional
+and numbered, follows the other fields, and is written only if it is not the default. In the flexible versions of a
+message, lengths are varints and every struct ends with its tagged fields.
 
-Families: `api` (requests and responses), `header`, `metadata` (records of `__cluster_metadata`), `group`,
-`transaction` and `share` (keys and values of the coordinators' topics), `remote_log`, `data` (the rest).
+Families: `api` (requests and responses), `header`, `metadata` (records of `__cluster_metadata`), `group`, `transaction`
+and `share` (keys and values of the coordinators' topics), `remote_log`, `data` (the rest).
 
-Types: bool, int8, int16, int32, int64, uint16, uint32, float64, uuid, string, bytes, records, a struct's name, and
-`[]` before any of these but records.
+Types: bool, int8, int16, int32, int64, uint16, uint32, float64, uuid, string, bytes, records, a struct's name, and `[]`
+before any of these but records.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ _ZEROS: Final[Mapping[str, Any]] = {
 
 
 def attribute_name(name: str) -> str:
-    """Kafka's name for a field as a Python attribute: MaxWaitMs is max_wait_ms, KRaftVersion is kraft_version."""
+    """Return Kafka's name for a field as a Python attribute: MaxWaitMs is max_wait_ms, KRaftVersion is
+    kraft_version."""
     name = name.replace("KRaft", "Kraft").replace("2Pc", "2pc")
     return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
 
 
 class Versions:
-    """A range of versions, both ends included; empty when low exceeds high."""
+    """A range of versions, both ends included. It is empty if low exceeds high."""
 
     __slots__ = ("high", "low")
 
@@ -48,7 +49,7 @@ class Versions:
 
     @classmethod
     def parse(cls, text: str | None) -> Versions:
-        """From Kafka's notation: `3`, `3-5`, `3+` or `none`."""
+        """Parse Kafka's notation: `3`, `3-5`, `3+` or `none`."""
         if text is None or text == "none":
             return cls(0, -1)
         if text.endswith("+"):
@@ -90,7 +91,7 @@ class Field:
         self.nullable = Versions.parse(facts.get("nullableVersions"))
         self.tagged = Versions.parse(facts.get("taggedVersions"))
         self.tag: int | None = facts.get("tag")
-        # Set where a field keeps fixed-width lengths in versions that are flexible otherwise (a header's client id).
+        # Set if a field keeps fixed-width lengths in otherwise flexible versions (a header's client id).
         self.flexible = Versions.parse(facts["flexibleVersions"]) if "flexibleVersions" in facts else None
         self.ignorable: bool = facts.get("ignorable", False)
         self.entity_type: str | None = facts.get("entityType")
@@ -99,7 +100,7 @@ class Field:
             self.struct = StructSchema(self.element, facts["fields"], structs)
         elif self.element not in _ZEROS:
             self.struct = structs[self.element]
-        # For arrays and structs: None or, standing for a new empty one, Ellipsis.
+        # For arrays and structs: None, or Ellipsis, which stands for a new empty one.
         self.default: Any
         if "default" in facts:
             self.default = facts["default"]
@@ -107,7 +108,7 @@ class Field:
             self.default = ... if self.is_array or self.struct else _ZEROS[self.element]
 
     def is_default(self, value: Any) -> bool:
-        """Whether value is what the field starts with."""
+        """Return True if the value is the field's default."""
         if self.default is not ...:
             return bool(value == self.default)
         if value is None:
@@ -122,7 +123,7 @@ class Field:
 
 
 class StructSchema:
-    """A struct: its name within the message, and its fields in the order of the wire."""
+    """A struct: its name within the message, and its fields in the order of encoding."""
 
     __slots__ = ("fields", "name")
 
@@ -131,19 +132,19 @@ class StructSchema:
         self.fields = tuple(Field(facts, structs) for facts in fields)
 
     def untagged(self, version: int) -> list[Field]:
-        """The fields that version has in fixed places."""
+        """Return the untagged fields of a version."""
         return [field for field in self.fields if version in field.versions and version not in field.tagged]
 
     def tagged(self, version: int) -> list[Field]:
-        """The fields that version numbers, by their number."""
+        """Return the tagged fields of a version, ordered by tag."""
         return sorted((field for field in self.fields if version in field.tagged), key=lambda field: field.tag or 0)
 
     def missing(self, version: int) -> list[Field]:
-        """The fields that version does not have."""
+        """Return the fields that a version does not have."""
         return [field for field in self.fields if version not in field.versions]
 
     def holds_lists(self) -> bool:
-        """Whether a new struct has lists in it."""
+        """Return True if a new struct contains lists."""
         return any(
             field.default is ... and (field.is_array or (field.struct is not None and field.struct.holds_lists()))
             for field in self.fields
@@ -154,12 +155,12 @@ class StructSchema:
 
 
 class MessageSchema(StructSchema):
-    """A message: the outermost struct, and which versions there are."""
+    """A message: the outermost struct, and its versions."""
 
     __slots__ = ("api_key", "family", "flexible", "latest_version_unstable", "listeners", "removed", "type", "versions")
 
     def __init__(self, family: str, facts: Mapping[str, Any]) -> None:
-        # A common struct may contain those that stand after it in the file.
+        # A common struct may contain structs that are defined after it in the file.
         structs: dict[str, StructSchema] = {}
         waiting = list(facts.get("commonStructs", ()))
         while waiting:
@@ -181,7 +182,7 @@ class MessageSchema(StructSchema):
 
 @cache
 def index() -> Mapping[str, Any]:
-    """What is known without opening a schema: APIs, records by number, and the names in each family."""
+    """Return the facts that need no schema: APIs, record types by number, and the names in each family."""
     facts: Mapping[str, Any] = json.loads((SCHEMAS / "index.json").read_bytes())
     return facts
 
@@ -192,13 +193,13 @@ def _family_of() -> Mapping[str, str]:
 
 
 def message_names() -> Sequence[str]:
-    """The names of all messages."""
+    """Return the names of all messages."""
     return sorted(_family_of())
 
 
 def load_schema(name: str) -> MessageSchema:
-    """The schema of the message called name; UnsupportedVersion where there is none."""
+    """Return the schema of a message. Raise UnsupportedVersion if there is none of this name."""
     family = _family_of().get(name)
     if family is None:
-        raise UnsupportedVersion(f"there is no message called {name}")
+        raise UnsupportedVersion(f"message {name} is unknown")
     return MessageSchema(family, json.loads((SCHEMAS / family / f"{name}.json").read_bytes()))

@@ -26,7 +26,7 @@ class Source:
         self._unique = 0
 
     def text(self) -> str:
-        """The whole of it; the function `main` is the one to call."""
+        """Return the generated code. Its entry point is the function `main`."""
         raise NotImplementedError
 
     def line(self, text: str) -> None:
@@ -40,17 +40,17 @@ class Source:
         return f"{stem}{self._unique}"
 
     def constant(self, name: str, value: Any) -> str:
-        """A name under which the generated code finds value."""
+        """Add a constant to the namespace of the generated code and return its name."""
         self.names.setdefault(name, value)
         return name
 
     def layout(self, codes: str, method: str) -> tuple[str, int]:
-        """The name of a bound struct method for these format codes, and their size."""
+        """Return the name of a bound struct method for these format codes, and their size."""
         layout = Struct(f">{codes}")
         return self.constant(f"{method}_{codes.replace('?', 'o')}", getattr(layout, method)), layout.size
 
     def class_name(self, struct: StructSchema) -> str:
-        """The name of a struct's class in the generated code."""
+        """Return the name of a struct's class in the generated code."""
         if struct is self.schema:
             return self.constant("C", self.message_class)
         return self.constant(f"C_{struct.name}", self.message_class.STRUCTS[struct])
@@ -59,11 +59,11 @@ class Source:
         return self.constant(f"D_{struct.name}", self.message_class.STRUCTS[struct].DEFAULT)
 
     def is_compact(self, field: Field) -> bool:
-        """Whether the field's length is a varint in this version."""
+        """Return True if the field's length is a varint in this version."""
         return self.is_flexible if field.flexible is None else self.version in field.flexible
 
     def take_lines(self) -> tuple[list[str], int]:
-        """Set the lines of the function being written aside, to write another one first."""
+        """Set aside the lines of the current function, so that another function can be generated first."""
         aside = self._lines, self._indent
         self._lines, self._indent = [], 0
         return aside

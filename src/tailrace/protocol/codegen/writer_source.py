@@ -1,7 +1,7 @@
 """WriterSource: the Python that writes one version of one message.
 
-A generated function appends to a list of parts, several at a time. Whatever it stumbles over, a field that the version
-lacks, a number out of range, a value of the wrong type, `diagnosis` names the field afterwards.
+A generated function appends to a list of parts, several at a time. If it fails (a field that the version lacks, a
+number out of range, a value of the wrong type), `diagnosis` finds the field afterwards.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class WriterSource(Source):
             "write_chunks": write_chunks, "write_tags": write_tags, "StructError": struct.error,
             "Unwritable": UnwritableMessage, "unwritable": unwritable, "VERSION": version,
         }  # fmt: skip
-        self._run: list[tuple[str, str]] = []  # values and format codes of the struct call that is being gathered
-        self._parts: list[str] = []  # expressions that the next statement adds to the parts
+        self._run: list[tuple[str, str]] = []  # values and format codes of the next struct call
+        self._parts: list[str] = []  # expressions that the next statement appends to the parts
 
     def text(self) -> str:
         self.line("def main(m0, parts):")
@@ -78,7 +78,7 @@ class WriterSource(Source):
     # --------------------------------------------------------------------------------------------------------- structs
 
     def _struct(self, struct: StructSchema, var: str) -> None:
-        # What the version cannot carry must be at its default, or may be dropped.
+        # A field that the version lacks must have its default, unless the schema calls it ignorable.
         refused = [self._is_set(f, f"{var}.{f.attribute}") for f in struct.missing(self.version) if not f.ignorable]
         if not self.is_flexible:
             refused.append(f"{var}.unknown_tags")
@@ -97,7 +97,7 @@ class WriterSource(Source):
             self._part(rf'(write_tags((), {var}.unknown_tags) if {var}.unknown_tags else b"\0")')
 
     def _is_set(self, field: Field, value: str) -> str:
-        """An expression that is true when value is not the field's default."""
+        """Return an expression that is true if the value is not the field's default."""
         if field.default is None:
             return f"{value} is not None"
         if field.default is ...:
@@ -112,7 +112,8 @@ class WriterSource(Source):
         return f"{value} != {field.default!r}"
 
     def _tags_function(self, struct: StructSchema) -> str:
-        """A function (struct) → bytes that writes a struct's tagged fields, those not at their default."""
+        """Return the name of a new function (struct) → bytes that writes a struct's tagged fields that are not at their
+        default."""
         name = self.unique("tags")
         aside, gathered = self.take_lines(), (self._run, self._parts)
         self._run, self._parts = [], []
@@ -153,7 +154,7 @@ class WriterSource(Source):
         if self.version not in field.nullable:
             self.line(f"{var} = {value}")
             self._struct(struct, var)
-            # Another struct may follow in the same variable.
+            # The same variable may hold another struct later.
             self._flush()
             return
         self._flush()
@@ -168,7 +169,7 @@ class WriterSource(Source):
         self.indent(-1)
 
     def _chunk(self, field: Field, value: str) -> None:
-        """A string, bytes or records."""
+        """Emit the code for a string, bytes or records."""
         compact, kind = self.is_compact(field), field.element
         chunk, length = self.unique("s"), self.unique("n")
         self.line(f"{chunk} = {value}")

@@ -1,8 +1,8 @@
 """Produce, Fetch and OffsetCommit as flat tuples, without an object for each struct of a message.
 
-A kernel reads the flexible versions of a request of any number of partitions in one pass, and another writes the
+One kernel reads the flexible versions of a request with any number of partitions in one pass, and another writes the
 response. All other versions, and requests with unexpected tagged fields, are read as messages and converted to the same
-tuples, so that a handler sees one form.
+tuples. Handlers therefore see one form.
 
     read_kernels.py    requests of flexible versions, from bytes to tuples (compiled)
     write_kernels.py   responses of flexible versions, from tuples to bytes (compiled)

@@ -1,8 +1,8 @@
 """Fetch as flat tuples: `FetchAsk` for a request of any version, `FetchAnswer` for a response.
 
-read_fetch_ask(frame, …)  a request of versions 12 to 18 in one pass
-ask_of(message, version)  a request that was read as a message
-parts_of(answer, …)       a response as the parts that are sent, of any version
+read_flat_fetch           reads versions 12 to 18 in one pass (read_kernels.py)
+ask_of(message, version)  convert a request that was read as a message
+parts_of(answer, …)       encode a response of any version as parts to send
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from tailrace.protocol.codegen.field_versions import FETCH_REPLICA_STATE, FETCH_TOPIC_IDS
-from tailrace.protocol.flat.read_kernels import read_flat_fetch
 from tailrace.protocol.flat.write_kernels import write_fetched
 from tailrace.protocol.headers import write_response
 from tailrace.protocol.messages import FetchRequest, FetchResponse
@@ -19,12 +18,13 @@ from tailrace.protocol.messages import FetchRequest, FetchResponse
 FLAT_VERSIONS: Final = range(12, 19)
 _FETCH: Final = 1
 
-# index, current leader epoch, fetch offset, last fetched epoch, the fetcher's log start, most bytes
+# index, current leader epoch, fetch offset, last fetched epoch, the fetcher's log start, partition_max_bytes
 PartitionAsk: TypeAlias = tuple[int, int, int, int, int, int]
 
 
 class FetchAsk(NamedTuple):
-    """A Fetch request. Topics are named by id from version 13 on and by name before."""
+    """A Fetch request. Topics are named by id from version 13 on and by name before. `read_flat_fetch` returns these
+    fields in this order."""
 
     replica_id: int
     replica_epoch: int
@@ -37,22 +37,13 @@ class FetchAsk(NamedTuple):
     topics: Sequence[tuple[bytes | str, Sequence[PartitionAsk]]]
     forgotten: Sequence[tuple[bytes | str, Sequence[int]]]
     rack: str
-
-    @property
-    def partition_count(self) -> int:
-        """Return how many partitions the request names, forgotten ones included. A topic without any counts as one."""
-        count = 0
-        for _, partitions in self.topics:
-            count += len(partitions) or 1
-        for _, indexes in self.forgotten:
-            count += len(indexes) or 1
-        return count
+    partition_count: int  # with forgotten ones; a topic without partitions counts as one
 
 
 class PartitionAnswer(NamedTuple):
     """The response for one partition. `write_fetched` relies on the order of the fields."""
 
-    number: int  # the partition's
+    number: int  # the partition's index
     error_code: int = 0
     high_watermark: int = -1
     last_stable_offset: int = -1
@@ -61,14 +52,14 @@ class PartitionAnswer(NamedTuple):
     preferred_replica: int = -1
     records: Any = b""  # bytes, or a slice of a file
     diverging: tuple[int, int] | None = None  # epoch and end offset
-    leader: tuple[int, int] | None = None  # id and epoch of a leader that is elsewhere
+    leader: tuple[int, int] | None = None  # id and epoch of the leader, if it is another broker
 
 
 AnsweredTopic: TypeAlias = tuple[str, bytes, list[PartitionAnswer]]  # name and id
 
 
 class LeaderEndpoint(NamedTuple):
-    """The address of a leader that is elsewhere."""
+    """The address of a leader on another broker."""
 
     id: int
     host: str
@@ -85,21 +76,27 @@ class FetchAnswer(NamedTuple):
     nodes: Iterable[LeaderEndpoint] = ()
 
 
-# From the positions of `read_flat_fetch`: version, correlation id and client id stand before the request itself.
-_ASK_BEGINS: Final = 3
-
-
-def read_fetch_ask(frame: memoryview, elements_max: int) -> tuple[int, int, str | None, FetchAsk] | None:
-    """Return (version, correlation id, client id, request), or None for what has to be read as a message."""
-    found = read_flat_fetch(frame, elements_max)
-    if found is None:
-        return None
-    return found[0], found[1], found[2], tuple.__new__(FetchAsk, found[_ASK_BEGINS:])
-
-
 def ask_of(body: FetchRequest, version: int) -> FetchAsk:
     """Convert a message."""
     by_id = version >= FETCH_TOPIC_IDS
+    topics: list[tuple[bytes | str, list[PartitionAsk]]] = [
+        (
+            topic.topic_id if by_id else topic.topic,
+            [
+                (
+                    one.partition,
+                    one.current_leader_epoch,
+                    one.fetch_offset,
+                    one.last_fetched_epoch,
+                    one.log_start_offset,
+                    one.partition_max_bytes,
+                )
+                for one in topic.partitions
+            ],
+        )
+        for topic in body.topics
+    ]
+    forgotten = [(topic.topic_id if by_id else topic.topic, topic.partitions) for topic in body.forgotten_topics_data]
     return FetchAsk(
         body.replica_id if version < FETCH_REPLICA_STATE else body.replica_state.replica_id,
         body.replica_state.replica_epoch,
@@ -109,25 +106,10 @@ def ask_of(body: FetchRequest, version: int) -> FetchAsk:
         body.isolation_level,
         body.session_id,
         body.session_epoch,
-        [
-            (
-                topic.topic_id if by_id else topic.topic,
-                [
-                    (
-                        one.partition,
-                        one.current_leader_epoch,
-                        one.fetch_offset,
-                        one.last_fetched_epoch,
-                        one.log_start_offset,
-                        one.partition_max_bytes,
-                    )
-                    for one in topic.partitions
-                ],
-            )
-            for topic in body.topics
-        ],
-        [(topic.topic_id if by_id else topic.topic, topic.partitions) for topic in body.forgotten_topics_data],
+        topics,
+        forgotten,
         body.rack_id,
+        sum(len(partitions) or 1 for _, partitions in topics) + sum(len(indexes) or 1 for _, indexes in forgotten),
     )
 
 

@@ -1,8 +1,8 @@
 """OffsetCommit as flat tuples: `CommitAsk` for a request of any version, `CommitTopic` for each topic of a response.
 
-read_commit_ask(frame, …)   a request of versions 8 to 10 in one pass
-ask_of(message, version)    a request that was read as a message
-parts_of(topics, …)         a response as the parts that are sent, of any version
+read_flat_offset_commit     reads versions 8 to 10 in one pass (read_kernels.py)
+ask_of(message, version)    convert a request that was read as a message
+parts_of(topics, …)         encode a response of any version as parts to send
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from tailrace.protocol.codegen.field_versions import OFFSET_TOPIC_IDS
-from tailrace.protocol.flat.read_kernels import read_flat_offset_commit
 from tailrace.protocol.flat.write_kernels import write_committed
 from tailrace.protocol.headers import write_response
 from tailrace.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
@@ -27,7 +26,8 @@ AskedTopic: TypeAlias = tuple[bytes | str, list[PartitionCommit]]  # name or id;
 
 
 class CommitAsk(NamedTuple):
-    """An OffsetCommit request. Topics are named by id from version 10 on and by name before."""
+    """An OffsetCommit request. Topics are named by id from version 10 on and by name before. `read_flat_offset_commit`
+    returns these fields in this order."""
 
     group_id: str
     generation: int  # or the member epoch
@@ -37,19 +37,8 @@ class CommitAsk(NamedTuple):
     topics: Sequence[AskedTopic]
 
 
-# Name or id; partitions as in the request; a code for each of them, or one code for all.
+# Name or id, partitions as in the request, and a code for each partition or one code for all.
 CommitTopic: TypeAlias = tuple[bytes | str, list[PartitionCommit], list[int] | int]
-
-# Version, correlation id and client id stand before the request itself in what `read_flat_offset_commit` returns.
-_ASK_BEGINS: Final = 3
-
-
-def read_commit_ask(frame: memoryview, elements_max: int) -> tuple[int, int, str | None, CommitAsk] | None:
-    """Return (version, correlation id, client id, request), or None for what has to be read as a message."""
-    found = read_flat_offset_commit(frame, elements_max)
-    if found is None:
-        return None
-    return found[0], found[1], found[2], tuple.__new__(CommitAsk, found[_ASK_BEGINS:])
 
 
 def ask_of(body: OffsetCommitRequest, version: int) -> CommitAsk:

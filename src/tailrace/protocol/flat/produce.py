@@ -1,8 +1,8 @@
 """Produce as flat tuples: `ProduceAsk` for a request of any version, `ProducedPartition` for each part of a response.
 
-read_produce_ask(frame, …)  a request of versions 9 to 13 in one pass
-ask_of(message, version)    a request that was read as a message
-parts_of(topics, …)         a response as the parts that are sent, of any version
+read_flat_produce           reads versions 9 to 13 in one pass (read_kernels.py)
+ask_of(message, version)    convert a request that was read as a message
+parts_of(topics, …)         encode a response of any version as parts to send
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from tailrace.protocol.codegen.field_versions import PRODUCE_TOPIC_IDS
-from tailrace.protocol.flat.read_kernels import read_flat_produce
+from tailrace.protocol.flat.read_kernels import is_plain
 from tailrace.protocol.flat.write_kernels import write_produced
 from tailrace.protocol.headers import write_response
 from tailrace.protocol.messages import ProduceRequest, ProduceResponse
@@ -23,12 +23,23 @@ AskedTopic: TypeAlias = tuple[bytes | str, Sequence[tuple[int, Any]]]  # name or
 
 
 class ProduceAsk(NamedTuple):
-    """A Produce request. Topics are named by id from version 13 on and by name before."""
+    """A Produce request. Topics are named by id from version 13 on and by name before. `read_flat_produce` returns
+    these fields in this order."""
 
     transactional_id: str | None
     acks: int
     timeout_ms: int
     topics: Sequence[AskedTopic]
+    partition_count: int  # a topic without partitions counts as one
+    plain_bytes: int  # of all records if `is_plain` is true for each, else -1
+
+    def copied(self) -> ProduceAsk:
+        """Copy the records, so that a waiting request does not hold a receive buffer with many requests."""
+        topics = [
+            (topic, [(index, None if records is None else memoryview(bytearray(records))) for index, records in parts])
+            for topic, parts in self.topics
+        ]
+        return self._replace(topics=topics)
 
 
 class ProducedPartition:
@@ -43,11 +54,11 @@ class ProducedPartition:
         self.append_time_ms = -1
         self.log_start = -1
         self.message: str | None = None
-        self.record_errors: Sequence[tuple[int, str | None]] = ()  # records that were refused one by one
+        self.record_errors: Sequence[tuple[int, str | None]] = ()  # index and message of each invalid record
 
 
 class LeaderHint(NamedTuple):
-    """A leader that is elsewhere: its id and epoch, and its address if it can be reached."""
+    """A leader on another broker: its id and epoch, and its address if it is known."""
 
     leader_id: int
     leader_epoch: int
@@ -55,17 +66,6 @@ class LeaderHint(NamedTuple):
 
 
 ProducedTopic: TypeAlias = tuple[bytes | str, list[Any]]  # name or id; ProducedPartitions
-
-# Version, correlation id and client id stand before the request itself in what `read_flat_produce` returns.
-_ASK_BEGINS: Final = 3
-
-
-def read_produce_ask(frame: memoryview, elements_max: int) -> tuple[int, int, str | None, ProduceAsk] | None:
-    """Return (version, correlation id, client id, request), or None for what has to be read as a message."""
-    found = read_flat_produce(frame, elements_max)
-    if found is None:
-        return None
-    return found[0], found[1], found[2], tuple.__new__(ProduceAsk, found[_ASK_BEGINS:])
 
 
 def ask_of(body: ProduceRequest, version: int) -> ProduceAsk:
@@ -75,7 +75,15 @@ def ask_of(body: ProduceRequest, version: int) -> ProduceAsk:
         (topic.topic_id if by_id else topic.name, [(one.index, one.records) for one in topic.partition_data])
         for topic in body.topic_data
     ]
-    return ProduceAsk(body.transactional_id, body.acks, body.timeout_ms, topics)
+    count = size = 0
+    for _, parts in topics:
+        count += len(parts) or 1
+        for _, records in parts:
+            if size < 0 or records is None or not is_plain(records, 0, len(records)):
+                size = -1
+            else:
+                size += len(records)
+    return ProduceAsk(body.transactional_id, body.acks, body.timeout_ms, topics, count, size)
 
 
 def parts_of(
@@ -85,7 +93,8 @@ def parts_of(
     throttle_ms: int,
     leaders: dict[Any, LeaderHint] | None = None,
 ) -> list[Any]:
-    """Return the parts of a response with its header. `leaders` has hints for partitions that are led elsewhere."""
+    """Return the parts of a response with its header. `leaders` has hints for partitions whose leader is another
+    broker."""
     if version in FLAT_VERSIONS and not leaders:
         written = write_produced(version, correlation_id, throttle_ms, topics)
         if written is not None:

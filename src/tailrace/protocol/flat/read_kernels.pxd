@@ -34,13 +34,16 @@ cdef _identity(frame, Py_ssize_t start, Py_ssize_t stop, bint by_id)
                start=Py_ssize_t, acks=cython.int, timeout_ms=i64)
 cpdef read_flat_produce(frame, i64 elements_max)
 
+cpdef bint is_plain(const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t stop) except -1
+
 @cython.locals(count=i64, start=Py_ssize_t, stop=Py_ssize_t, number=i64, index=i64, size=i64, topics=list,
-               partitions=list)
+               partitions=list, asked=i64, plain_bytes=i64)
 cdef _produced_topics(frame, const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end, bint by_id, i64 left)
 
 @cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, version=cython.int,
                replica_id=i64, replica_epoch=i64, first=Py_ssize_t, start=Py_ssize_t, stop=Py_ssize_t,
-               isolation=cython.int)
+               isolation=cython.int, asked=i64, wait_ms=i64, least=i64, most=i64,
+               session=i64, epoch=i64, topics=list, forgotten=list)
 cpdef read_flat_fetch(frame, i64 elements_max)
 
 @cython.locals(by_id=bint, kind=cython.int, count=i64, start=Py_ssize_t, stop=Py_ssize_t, number=i64, topics=list,

@@ -3,8 +3,8 @@
 """Produce, Fetch and OffsetCommit requests of flexible versions, from bytes to flat tuples in one pass.
 
 Plain Python that Cython compiles in place, with its C types in read_kernels.pxd, by the rules of records/kernels.py:
-every read is checked against the end first. A malformed request, one with tagged fields that are not expected here, and
-one with more elements than allowed give None: the compiled message readers then read it, or report what is wrong.
+every read is checked against the end first. The functions return None for a malformed request, unexpected tagged fields
+or too many elements. The compiled message readers then read the request or report the error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _int64(data: Buffer, position: int) -> int:
 
 
 def _length(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """A compact length, one too large as it travels, and what follows it; -1 there if it is cut short or too long."""
+    """Return a compact length (one too large), and the position after it: -1 if the length is malformed."""
     value = 0
     shift = 0
     while shift < 28:
@@ -49,7 +49,8 @@ def _length(data: Buffer, position: int, end: int) -> tuple[int, int]:
 
 
 def _body(data: Buffer, api_key: int, first_version: int, last_version: int, end: int) -> int:
-    """Where the body of a request of this API and these flexible versions begins; -1 if it is another."""
+    """Return the start of the body of a request of this API and these flexible versions, or -1 for any other
+    request."""
     if end < 11 or _int16(data, 0) != api_key:
         return -1
     version = _int16(data, 2)
@@ -65,7 +66,7 @@ def _body(data: Buffer, api_key: int, first_version: int, last_version: int, end
 
 
 def _string(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """Return where a compact string that is not null begins and ends, or -1 as its end."""
+    """Return start and end of a compact string that is not null. The end is -1 if there is none."""
     size, start = _length(data, position, end)
     if start < 0 or size < 1 or size - 1 > _STRING_MAX or start + size - 1 > end:
         return 0, -1
@@ -78,7 +79,7 @@ def _client_id(frame: Any, data: Buffer) -> str | None:
 
 
 def _topic_place(data: Buffer, position: int, end: int, by_id: bool) -> tuple[int, int]:
-    """Return where a topic's id or name begins and ends, or -1 as its end."""
+    """Return start and end of a topic's id or name. The end is -1 if there is none."""
     if by_id:
         return position, position + 16 if position + 16 <= end else -1
     return _string(data, position, end)
@@ -89,10 +90,12 @@ def _identity(frame: Any, start: int, stop: int, by_id: bool) -> bytes | str:
 
 
 def read_flat_produce(frame: Any, elements_max: int) -> tuple[Any, ...] | None:
-    """Return (version, correlation id, client id, transactional id, acks, timeout, topics) of Produce v9 to v13.
+    """Return (version, correlation id, client id, request) of Produce v9 to v13. The request is the tuple
+    (transactional id, acks, timeout, topics, partition count, plain bytes).
 
     A topic is (name or id, partitions), and a partition is (index, records or None). Records are slices of the frame,
-    which is a memoryview. `elements_max` limits the topics and partitions together.
+    which is a memoryview. Plain bytes are the size of all records if `is_plain` is true for each, else -1.
+    `elements_max` limits the topics and partitions together.
     """
     data = frame
     end = len(data)
@@ -108,18 +111,26 @@ def read_flat_produce(frame: Any, elements_max: int) -> tuple[Any, ...] | None:
     timeout_ms = _int32(data, position + 2)
     try:
         transactional_id = str(frame[start:position], "utf-8") if size > 0 else None
-        topics = _produced_topics(frame, data, position + 6, end, version >= 13, elements_max)
+        found = _produced_topics(frame, data, position + 6, end, version >= 13, elements_max)
         client_id = _client_id(frame, data)
     except UnicodeDecodeError:
         return None
-    if topics is None:
+    if found is None:
         return None
-    return version, _int32(data, 4), client_id, transactional_id, acks, timeout_ms, topics
+    return version, _int32(data, 4), client_id, (transactional_id, acks, timeout_ms, *found)
 
 
-def _produced_topics(frame: Any, data: Buffer, position: int, end: int, by_id: bool, left: int) -> list[Any] | None:
-    """Read the topics of a Produce request, which end it."""
-    topics = []
+def is_plain(data: Buffer, start: int, stop: int) -> bool:
+    """Return True for exactly one whole batch of format 2 that is neither compressed nor part of a transaction."""
+    if start < 0 or stop - start < 61 or stop > len(data):
+        return False
+    return data[start + 16] == 2 and not data[start + 22] & 0x17 and _int32(data, start + 8) + 12 == stop - start
+
+
+def _produced_topics(frame: Any, data: Buffer, position: int, end: int, by_id: bool, left: int) -> Any:
+    """Return the topics of a Produce request, the number of partitions and the plain bytes. A topic without partitions
+    counts as one. Return None unless the topics end at the end of the request."""
+    topics, asked, plain_bytes = [], 0, 0
     count, position = _length(data, position, end)
     if position < 0 or count < 1:
         return None
@@ -144,23 +155,25 @@ def _produced_topics(frame: Any, data: Buffer, position: int, end: int, by_id: b
             if start < 0 or position >= end or data[position]:  # tagged fields
                 return None
             partitions.append((index, frame[start:position] if size > 0 else None))
+            plain_bytes = plain_bytes + size - 1 if plain_bytes >= 0 and is_plain(data, start, position) else -1
             position += 1
         if position >= end or data[position]:
             return None
         position += 1
+        asked += len(partitions) or 1
         topics.append((topic, partitions))
     if position + 1 != end or data[position]:
         return None
-    return topics
+    return topics, asked, plain_bytes
 
 
 def read_flat_fetch(frame: Any, elements_max: int) -> tuple[Any, ...] | None:
-    """Return (version, correlation id, client id, replica id, replica epoch, wait, fewest and most bytes, isolation
-    level, session id and epoch, topics, forgotten topics, rack) of Fetch v12 to v18.
+    """Return (version, correlation id, client id, request) of Fetch v12 to v18. The request is the tuple (replica id,
+    replica epoch, max wait, min bytes, max bytes, isolation level, session id, session epoch, topics, forgotten topics,
+    rack, partition count).
 
-    A topic is (name or id, partitions), and a partition is (index, leader epoch, offset, last fetched epoch, log start,
-    most bytes). A forgotten topic is (name or id, indexes). Tagged fields of partitions are passed over: nothing here
-    uses a follower's directory id and high watermark.
+    A topic is (name or id, partitions). A partition is (index, leader epoch, offset, last fetched epoch, log start, max
+    bytes). A forgotten topic is (name or id, indexes). Tagged fields of partitions are skipped.
     """
     data = frame
     end = len(data)
@@ -168,12 +181,11 @@ def read_flat_fetch(frame: Any, elements_max: int) -> tuple[Any, ...] | None:
     if position < 0 or position + 25 > end:
         return None
     version = _int16(data, 2)
-    replica_id = -1
-    replica_epoch = -1
+    replica_id = replica_epoch = -1
     if version < 15:
         replica_id = _int32(data, position)
         position += 4
-    first = position
+    first, asked = position, 0
     try:
         topics, forgotten, position = _fetched_topics(frame, data, position + 21, end, version, elements_max)
         if position < 0:
@@ -192,29 +204,19 @@ def read_flat_fetch(frame: Any, elements_max: int) -> tuple[Any, ...] | None:
         replica_epoch = _int64(data, stop + 7)
     elif data[stop] or stop + 1 != end:
         return None
-    isolation = (data[first + 12] ^ 0x80) - 0x80
-    return (
-        version,
-        _int32(data, 4),
-        client_id,
-        replica_id,
-        replica_epoch,
-        _int32(data, first),
-        _int32(data, first + 4),
-        _int32(data, first + 8),
-        isolation,
-        _int32(data, first + 13),
-        _int32(data, first + 17),
-        topics,
-        forgotten,
-        rack,
-    )
+    for _, named in topics + forgotten:
+        asked += len(named) or 1
+    wait_ms, least, most = _int32(data, first), _int32(data, first + 4), _int32(data, first + 8)
+    isolation, session, epoch = (data[first + 12] ^ 0x80) - 0x80, _int32(data, first + 13), _int32(data, first + 17)
+    request = replica_id, replica_epoch, wait_ms, least, most, isolation, session, epoch, topics, forgotten, rack, asked
+    return version, _int32(data, 4), client_id, request
 
 
 def _fetched_topics(
     frame: Any, data: Buffer, position: int, end: int, version: int, left: int
 ) -> tuple[list[Any], list[Any], int]:
-    """Read the topics and the forgotten topics of a Fetch request; -1 as what follows them if that is not possible."""
+    """Read the topics and the forgotten topics of a Fetch request. The position after them is -1 if they are
+    malformed."""
     by_id = version >= 13
     topics: list[Any] = []
     forgotten: list[Any] = []
@@ -248,7 +250,7 @@ def _fetched_topics(
 
 
 def _fetched_partitions(data: Buffer, position: int, end: int, version: int, number: int, into: list[Any]) -> int:
-    """Read the partitions of a topic, and return where they end, or -1."""
+    """Read the partitions of a topic. Return their end, or -1 if they are malformed."""
     while number > 0:
         number -= 1
         if position + 33 > end:
@@ -280,9 +282,9 @@ def _indexes(data: Buffer, position: int, end: int, number: int, into: list[Any]
 
 
 def _after_tags(data: Buffer, position: int, end: int, version: int) -> int:
-    """Return where a partition's tagged fields end if they are those that followers send, otherwise -1.
+    """Return the end of a partition's tagged fields if they are those that followers send, otherwise -1.
 
-    Tag 0 is a directory id of 16 bytes (from version 17 on), tag 1 a high watermark of 8 (from version 18 on).
+    Tag 0 is a directory id of 16 bytes (from version 17 on), tag 1 a high watermark of 8 bytes (from version 18 on).
     """
     count = data[position]
     position += 1
@@ -307,11 +309,10 @@ def _after_tags(data: Buffer, position: int, end: int, version: int) -> int:
 
 
 def read_flat_offset_commit(frame: Any, elements_max: int) -> tuple[Any, ...] | None:
-    """Return (version, correlation id, client id, group, generation, member, instance, retention time, topics) of
-    OffsetCommit v8 to v10, which have no retention time: -1.
+    """Return (version, correlation id, client id, (group, generation, member, instance, retention time, topics)) of
+    OffsetCommit v8 to v10. Retention time and commit time are -1, because these versions have none.
 
-    A topic is (name or id, partitions), and a partition is (index, offset, leader epoch, metadata, commit time), with
-    metadata in UTF-8, empty for null, and -1 as the commit time, which these versions do not have.
+    A topic is (name or id, partitions), a partition (index, offset, leader epoch, metadata or b"", commit time).
     """
     data = frame
     end = len(data)
@@ -326,8 +327,7 @@ def read_flat_offset_commit(frame: Any, elements_max: int) -> tuple[Any, ...] | 
     member, member_stop = _string(data, group_stop + 4, end)
     if member_stop < 0 or member_stop >= end:
         return None
-    instance = -1
-    instance_stop = member_stop + 1
+    instance, instance_stop = -1, member_stop + 1
     if data[member_stop]:  # not null
         instance, instance_stop = _string(data, member_stop, end)
         if instance_stop < 0:
@@ -343,11 +343,11 @@ def read_flat_offset_commit(frame: Any, elements_max: int) -> tuple[Any, ...] | 
         client_id = _client_id(frame, data)
     except UnicodeDecodeError:
         return None
-    return version, _int32(data, 4), client_id, group_id, generation, member_id, instance_id, -1, topics
+    return version, _int32(data, 4), client_id, (group_id, generation, member_id, instance_id, -1, topics)
 
 
 def _committed_topics(text: bytes, data: Buffer, position: int, end: int, by_id: bool, left: int) -> list[Any] | None:
-    """Read the topics of an OffsetCommit request, which end it."""
+    """Read the topics of an OffsetCommit request. Return None unless they end at the end of the request."""
     topics = []
     count, position = _length(data, position, end)
     if position < 0 or count < 1:
@@ -374,7 +374,7 @@ def _committed_topics(text: bytes, data: Buffer, position: int, end: int, by_id:
 
 
 def _committed_partitions(text: bytes, data: Buffer, position: int, end: int, number: int, into: list[Any]) -> int:
-    """Read the partitions of a topic, and return where they end, or -1."""
+    """Read the partitions of a topic. Return their end, or -1 if they are malformed."""
     while number > 0:
         number -= 1
         if position + 18 > end:

@@ -1,8 +1,8 @@
-"""A follower's Fetch and the answer to it, written and read by a shorter way: followers do nothing else all day.
+"""Fast paths for a follower's Fetch request and its response, which are the most frequent messages between brokers.
 
-The bytes are those of the compiled messages. A request is a FetchRequest. An answer that tells anything but records and
-watermarks (an error, a log that diverges, a leader elsewhere) is read as the FetchResponse that it is, and one that is
-malformed too; the plain one has what a follower looks at, by the same names.
+The bytes are those of the compiled messages. A request is a FetchRequest. A response with nothing but records and
+watermarks is read as a PlainAnswer, which has the fields that a follower needs, by the same names. A response with an
+error, a diverging epoch or another leader, and a malformed one, is read as a FetchResponse.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from typing import Any, Final, NamedTuple
 from tailrace.protocol.messages import FetchRequest, FetchResponse
 from tailrace.protocol.primitives import uvarint
 
-VERSIONS: Final = range(15, 19)  # a follower says who it is in a tagged field, topics have ids
-_BEGIN: Final = Struct(">iiibii")  # wait, least and most bytes, isolation, session and its epoch
-_WISH: Final = Struct(">iiqiqiB")  # number, leader epoch, offset, last epoch, log start, most bytes, tags
-_END: Final = Struct(">BBBBiqB")  # no rack; one tag: replica and its epoch
+VERSIONS: Final = range(15, 19)  # The follower's id is in a tagged field, and topics have ids.
+
+_BEGIN: Final = Struct(">iiibii")  # max wait, min and max bytes, isolation, session id and epoch
+_PARTITION_REQUEST: Final = Struct(">iiqiqiB")  # index, leader epoch, offset, last epoch, log start, max bytes, tags
+_END: Final = Struct(">BBBBiqB")  # no rack; one tag: replica id and epoch
 _REPLICA_STATE: Final = (1, 1, 1, 13)
-_ANSWER: Final = Struct(">ihiB")  # throttle time, error, session, topics
-_TOPIC: Final = Struct(">16sB")  # its id, how many partitions
-_TOLD: Final = Struct(">ihqqqBi")  # number, error, high watermark, last stable, log start, aborted, preferred replica
-_ONE_BYTE: Final = 0x7F  # the most that a compact length has in one byte
+_ANSWER: Final = Struct(">ihiB")  # throttle time, error, session id, topic count
+_TOPIC: Final = Struct(">16sB")  # id, partition count
+# Index, error, high watermark, last stable offset, log start, aborted transactions, preferred replica.
+_PARTITION_RESPONSE: Final = Struct(">ihqqqBi")
+_ONE_BYTE: Final = 0x7F  # the largest compact length in one byte
 
 
 class ReplicaFetchRequest(FetchRequest):
@@ -47,7 +49,7 @@ class ReplicaFetchRequest(FetchRequest):
             text += topic.topic_id
             text += uvarint(len(topic.partitions) + 1)
             for one in topic.partitions:
-                text += _WISH.pack(
+                text += _PARTITION_REQUEST.pack(
                     one.partition,
                     one.current_leader_epoch,
                     one.fetch_offset,
@@ -68,7 +70,7 @@ class ReplicaFetchRequest(FetchRequest):
 
 
 class PlainPartition(NamedTuple):
-    """What is told of one partition without an error."""
+    """The response for one partition without an error."""
 
     partition_index: int
     high_watermark: int
@@ -90,7 +92,7 @@ class PlainAnswer(NamedTuple):
 
 
 def read_replica_answer(frame: memoryview, version: int, position: int) -> Any:
-    """A PlainAnswer, or else a FetchResponse; ProtocolError for what is neither."""
+    """Return a PlainAnswer if possible, otherwise a FetchResponse. Raise ProtocolError if the frame is neither."""
     answer = _read_plain(frame, position) if version in VERSIONS else None
     return FetchResponse.decode(frame, version, position) if answer is None else answer
 
@@ -109,10 +111,12 @@ def _read_plain(frame: memoryview, position: int) -> PlainAnswer | None:
             position += _TOPIC.size
             told: list[PlainPartition] = []
             for _ in range(count - 1):
-                index, error, high_watermark, _, log_start, aborted, _ = _TOLD.unpack_from(frame, position)
+                index, error, high_watermark, _, log_start, aborted, _ = _PARTITION_RESPONSE.unpack_from(
+                    frame, position
+                )
                 if error or aborted > 1:
                     return None
-                start, size = _length(frame, position + _TOLD.size)
+                start, size = _length(frame, position + _PARTITION_RESPONSE.size)
                 position = start + max(size, 0)
                 if frame[position]:
                     return None
@@ -131,7 +135,7 @@ def _read_plain(frame: memoryview, position: int) -> PlainAnswer | None:
 
 
 def _length(frame: memoryview, position: int) -> tuple[int, int]:
-    """Where bytes begin and how many there are, -1 for null."""
+    """Return the start and the length of bytes. The length is -1 for null."""
     value = 0
     for shift in range(0, 35, 7):
         byte = frame[position]
@@ -139,4 +143,4 @@ def _length(frame: memoryview, position: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return position, value - 1
-    raise IndexError("a length has five bytes at most")
+    raise IndexError("a compact length has at most five bytes")

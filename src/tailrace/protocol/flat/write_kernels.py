@@ -3,8 +3,8 @@
 """Produce, Fetch and OffsetCommit responses of flexible versions, from flat tuples to bytes in one pass.
 
 Plain Python that Cython compiles in place, with its C types in write_kernels.pxd. The size of a response is computed
-first, so every write is within the memory that was allocated. Fields that are rare (records that were refused one by
-one, a diverging epoch, a leader elsewhere) are not written here: such responses are converted to messages.
+first, so every write is within the allocated memory. Rare fields (errors of single records, a diverging epoch, a leader
+on another broker) are not written here. Responses with them are converted to messages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _length_size(value: int) -> int:
 
 
 def _put_length(out: bytearray, at: int, value: int) -> int:
-    """A compact length."""
+    """Write a compact length. Return the position after it."""
     value += 1
     while value > 0x7F:
         out[at] = value & 0x7F | 0x80
@@ -46,7 +46,7 @@ def _put_int16(out: bytearray, at: int, value: int) -> int:
 
 
 def _put_int32(data: bytearray, position: int, value: int) -> None:
-    """The low 32 bits, big-endian; the caller has checked that four bytes are there."""
+    """Write the low 32 bits, big-endian. The caller has checked that there is room for four bytes."""
     data[position] = value >> 24 & 0xFF
     data[position + 1] = value >> 16 & 0xFF
     data[position + 2] = value >> 8 & 0xFF
@@ -68,7 +68,7 @@ def _copy(data: Any, start: int, stop: int, out: bytearray, at: int) -> int:
 
 
 def _topic_size(name: Any, partitions: int, by_id: bool) -> int:
-    """Return the size of a topic without its partitions: name or id, their number, tags."""
+    """Return the size of a topic without its partitions: name or id, partition count, tags."""
     size = _length_size(partitions) + 1
     if by_id:
         return size + 16
@@ -87,8 +87,8 @@ def _put_topic(out: bytearray, at: int, topic: Any, by_id: bool) -> int:
 def write_produced(version: int, correlation_id: int, throttle_ms: int, topics: list[Any]) -> bytearray | None:
     """Return a Produce response of version 9 to 13 with its header.
 
-    A topic is (name or id, partitions), and a partition has the attributes of a `ProducedPartition`. None if one of
-    them has a message or names refused records.
+    A topic is (name or id, partitions), and a partition has the attributes of a `ProducedPartition`. Return None if a
+    partition has an error message or errors of single records.
     """
     by_id = version >= 13
     size = 10 + _length_size(len(topics))
@@ -109,7 +109,7 @@ def write_produced(version: int, correlation_id: int, throttle_ms: int, topics: 
             at = _put_int64(out, at, one.first_offset)
             at = _put_int64(out, at, one.append_time_ms)
             at = _put_int64(out, at, one.log_start)
-            out[at] = 1  # no refused records; then no message, no tags
+            out[at] = 1  # no record errors; then no error message and no tags
             at += 3
         at += 1
     _put_int32(out, at, throttle_ms)
@@ -122,7 +122,8 @@ def write_fetched(
     """Return a Fetch response of version 12 to 18 with its header, as parts: bytes, and slices of files.
 
     A topic is (name, id, partitions), and a partition is a `PartitionAnswer` of flat/fetch.py. Records are bytes, or a
-    slice, which becomes a part of its own. None if a partition has a diverging epoch or a leader elsewhere.
+    slice, which becomes a separate part. Return None if a partition has a diverging epoch or a leader on another
+    broker.
     """
     by_id = version >= 13
     size = _fetched_size(topics, by_id)
@@ -164,7 +165,7 @@ def write_fetched(
 
 
 def _fetched_size(topics: list[Any], by_id: bool) -> int:
-    """Return the size of a Fetch response without slices; -1 if a partition has a field that is not written here."""
+    """Return the size of a Fetch response without slices, or -1 if a partition has a field that is not written here."""
     size = 16 + _length_size(len(topics))
     for name, _, partitions in topics:
         size += _topic_size(name, len(partitions), by_id)
@@ -192,7 +193,7 @@ def _put_aborted(out: bytearray, at: int, aborted: list[tuple[int, int]]) -> int
 def write_committed(version: int, correlation_id: int, throttle_ms: int, topics: list[Any]) -> bytearray:
     """Return an OffsetCommit response of version 8 to 10 with its header.
 
-    A topic is (name or id, partitions, errors): partitions begin with their index, and errors are a list of a code for
+    A topic is (name or id, partitions, errors). Partitions begin with their index. Errors are a list with a code for
     each partition, or one code for all.
     """
     by_id = version >= 10

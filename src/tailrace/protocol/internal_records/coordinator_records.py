@@ -1,9 +1,9 @@
 """Coordinator records: keys and values in `__consumer_offsets`, `__transaction_state` and `__share_group_state`.
 
     key     int16 record number, message (always its version 0)
-    value   int16 version, message; null deletes what the key names
+    value   int16 version, message; null deletes the entry of the key
 
-The number in the key says what both are. Bytes after a message are not looked at, as Kafka does not either.
+The number in the key gives the type of key and value. Bytes after a message are ignored, as in Kafka.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FAMILIES: Final = {"__consumer_offsets": "group", "__transaction_state": "transa
 
 
 def decode_key(family: str, key: Buffer) -> VersionedMessage:
-    """What a key of a coordinator's topic names; UnknownRecordType where its number is unknown."""
+    """Decode a key of a coordinator's topic. Raise UnknownRecordType if its number is unknown."""
     reader = Reader(key, what=f"{family} record key")
     number = reader.int16()
     found = record_class(family, "key", number)
@@ -31,7 +31,7 @@ def decode_key(family: str, key: Buffer) -> VersionedMessage:
 
 
 def decode_value(family: str, key: VersionedMessage, value: Buffer) -> VersionedMessage:
-    """The value that belongs to a decoded key; UnknownRecordType where its version is unknown."""
+    """Decode the value of a decoded key. Raise UnknownRecordType if its version is unknown."""
     number = key.message.SCHEMA.api_key
     found = None if number is None else record_class(family, "value", number)
     if found is None:
@@ -45,7 +45,7 @@ def decode_value(family: str, key: VersionedMessage, value: Buffer) -> Versioned
 
 
 def encode_key(key: Message) -> bytes:
-    assert key.SCHEMA.api_key is not None, f"{key.SCHEMA.name} is no numbered record"
+    assert key.SCHEMA.api_key is not None, f"{key.SCHEMA.name} is not a numbered record"
     writer = Writer()
     writer.int16(key.SCHEMA.api_key)
     writer.raw(key.encode(0))
@@ -59,7 +59,7 @@ def encode_value(value: Message, version: int) -> bytes:
     return writer.getvalue()
 
 
-# --------------------------------------------------------------------------------------- as DumpLogSegments tells them
+# --------------------------------------------------------------------------------------- as DumpLogSegments shows them
 
 
 def key_to_dict(key: VersionedMessage) -> dict[str, Any]:
@@ -67,7 +67,8 @@ def key_to_dict(key: VersionedMessage) -> dict[str, Any]:
 
 
 def value_to_dict(value: VersionedMessage) -> dict[str, Any]:
-    """With the subscriptions and assignments of classic consumer groups opened, where they can be."""
+    """Return a value as a dict. The subscriptions and assignments of classic consumer groups are decoded if
+    possible."""
     data = to_dict(value.message, value.version)
     if value.name == "GroupMetadataValue" and data["protocolType"] == "consumer":
         members: Any = value.message
@@ -78,7 +79,8 @@ def value_to_dict(value: VersionedMessage) -> dict[str, Any]:
 
 
 def _opened(name: str, embedded: bytes, otherwise: Any) -> Any:
-    """The message embedded in bytes, which a client wrote and nobody has checked; `otherwise` if it is none."""
+    """Decode a message embedded in bytes that a client wrote and nobody has checked. Return `otherwise` if it is
+    malformed."""
     try:
         reader = Reader(embedded, what=name)
         version = reader.int16()

@@ -2,7 +2,7 @@
 
     uvarint frame version (1), uvarint record number, uvarint version, message
 
-Which number is which record depends on the family, `metadata` or `remote_log`.
+The meaning of a record number depends on the family, `metadata` or `remote_log`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from tailrace.protocol.registry import record_class
 
 FRAME_VERSION = 1
 
-# What records begin with, as far as it was met and is a byte for each number: the class and version it stands for.
+# The class and version for each three-byte prefix of records seen so far.
 _BEGINNINGS: Final[dict[tuple[str, bytes], tuple[type[Message], int]]] = {}
 
 
 def decode_frame(value: Buffer, family: str = "metadata") -> VersionedMessage:
-    """The record in value; MalformedMessage where it is none, UnknownRecordType where only its number is unknown."""
+    """Decode the record in a value. Raise MalformedMessage if it is malformed, UnknownRecordType if only its number or
+    version is unknown."""
     known = _BEGINNINGS.get((family, bytes(value[:3])))
     if known is not None:
         return VersionedMessage(known[0].SCHEMA.name, known[1], known[0].decode(value, known[1], 3))
@@ -44,12 +45,12 @@ def decode_frame(value: Buffer, family: str = "metadata") -> VersionedMessage:
 
 def encode_frame(message: Message, version: int) -> bytes:
     number = message.SCHEMA.api_key
-    assert number is not None, f"{message.SCHEMA.name} is no numbered record"
+    assert number is not None, f"{message.SCHEMA.name} is not a numbered record"
     return uvarint(FRAME_VERSION) + uvarint(number) + uvarint(version) + message.encode(version)
 
 
 def frame_to_dict(record: VersionedMessage) -> dict[str, Any]:
-    """As Kafka's DumpLogSegments tells it: PartitionRecord has the type PARTITION_RECORD."""
+    """Return a record as Kafka's DumpLogSegments shows it: PartitionRecord has the type PARTITION_RECORD."""
     data = to_dict(record.message, record.version)
     return {"type": record_type_name(record.name), "version": record.version, "data": data}
 

@@ -1,7 +1,7 @@
-"""CheckedRecords: produced records between their checks and their place in the log.
+"""CheckedRecords: produced records that have been checked and have no offset yet.
 
-They are the outcome of all checks that need neither the log nor its end. They can be made on any thread. The log's
-`place` takes them as it takes records that were not checked yet. `check_cost` estimates the work of the checks.
+They are the result of all checks that do not need the log. Any thread can make them. The log's `place` accepts checked
+and unchecked records. `check_cost` estimates the work of the checks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import NO_TIMESTAMP
 from tailrace.model.topic_config import TopicConfig
-from tailrace.records import kernels
 from tailrace.records.batch import (
     CODEC_MASK,
     CODEC_POSITION,
@@ -22,20 +21,22 @@ from tailrace.records.batch import (
     Codec,
     RecordBatch,
 )
+from tailrace.records.codecs import codec_kernels
 from tailrace.records.codecs.compression import topic_codec
 
 LOOP_COST_MAX: Final = 4 << 20  # checks of this cost take less than 20 ms
 
-# What a byte may decompress to. A small block of lz4 or snappy costs as much as a few hundred bytes.
+# The largest size to which a byte can decompress. A small block of lz4 or snappy costs as much as a few hundred bytes.
 _COST_PER_BYTE: Final = {Codec.NONE: 1, Codec.GZIP: 1_032, Codec.SNAPPY: 255, Codec.LZ4: 255, Codec.ZSTD: 16}
 _OLD_FORMAT_COST: Final = 4_096  # per byte: each message becomes an object
-_REBUILD_COST: Final = 256  # a batch that is compressed again, with the slowest level that a topic may ask for
+_REBUILD_COST: Final = 256  # a batch that is compressed again, with the slowest level that a topic may have
+PLAIN_BYTES_MAX: Final = LOOP_COST_MAX // _REBUILD_COST  # uncompressed batches of this size may be checked on the loop
 
 
 class CheckedRecords(NamedTuple):
     """One batch that passed all checks and has no offset yet, or the reason for its refusal."""
 
-    size: int  # as the client sent them
+    size: int  # as sent by the client
     batch: RecordBatch | None  # None if there is nothing to append
     max_timestamp: int = NO_TIMESTAMP
     log_append_time_ms: int = NO_TIMESTAMP
@@ -46,13 +47,13 @@ class CheckedRecords(NamedTuple):
     def accepted(self) -> RecordBatch | None:
         """Return the batch, None if there is nothing to append. Raise the refusal if there is one."""
         if self.refusal is not None:
-            # A copy: what is raised refers to all callers, and they to these records.
+            # A copy, because the traceback of a raised error refers to all callers, and they to these records.
             raise copy(self.refusal)
         return self.batch
 
 
 def check_cost(records: Buffer, config: TopicConfig) -> int:
-    """Return an upper bound of the work that checking records may be, in bytes of plain records to walk."""
+    """Return an upper bound of the cost of checking records, in bytes of uncompressed records to walk."""
     size = len(records)
     if not HEADER_SIZE <= size <= config.max_message_bytes:
         return size  # not a batch, or refused because of its size
@@ -63,7 +64,8 @@ def check_cost(records: Buffer, config: TopicConfig) -> int:
 
 
 def plain_cost(records: Buffer) -> int | None:
-    """Return an upper bound of `check_cost` for an uncompressed batch, whatever the topic's config is; else None."""
+    """Return an upper bound of `check_cost` for an uncompressed batch under any topic config, or None for other
+    batches."""
     size = len(records)
     if size < HEADER_SIZE or records[MAGIC_POSITION] != 2 or records[CODEC_POSITION] & CODEC_MASK:
         return None
@@ -71,7 +73,7 @@ def plain_cost(records: Buffer) -> int | None:
 
 
 def walk_cost(records: Buffer) -> int:
-    """Return an upper bound of the work that a walk over a batch's records may be, in bytes of plain records."""
+    """Return an upper bound of the cost of walking a batch's records, in bytes of uncompressed records."""
     size = len(records)
     if size < HEADER_SIZE:
         return size
@@ -83,5 +85,5 @@ def walk_cost(records: Buffer) -> int:
     codec = Codec(code)
     cost = size * _COST_PER_BYTE[codec]
     if codec == Codec.ZSTD:
-        cost += max(kernels.zstd_size_bound(memoryview(records)[HEADER_SIZE:]), 0)
+        cost += max(codec_kernels.zstd_size_bound(memoryview(records)[HEADER_SIZE:]), 0)
     return cost

@@ -1,4 +1,4 @@
-"""The rules for the records field of a Produce request, checked before anything looks inside the batches."""
+"""The rules for the records field of a Produce request, checked before the batches are decoded."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ FIRST_VERSION_WITH_ZSTD = 7
 
 
 def split_produced(data: Buffer, partition: TopicPartition | None = None) -> Iterator[RecordBatch | Message]:
-    """The batches and messages in `data`; KafkaError where there is neither. A last one cut short is left out."""
+    """Yield the batches and messages in `data`. Raise KafkaError for other bytes. An incomplete last batch is
+    left out."""
     try:
         yield from split_any(data)
     except HeaderCutShort as error:
-        # Kafka wants to know the last offset before it looks at the size, and stumbles.
+        # Kafka reads the last offset before it checks the size, and fails with an unexpected error.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{error} in {partition}") from error
     except CorruptBatch as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{error} in {partition}") from error
 
 
 def check_first_batch(data: Buffer) -> None:
-    """Raise KafkaError if the first batch has a length or magic that no batch has."""
+    """Raise KafkaError if the first batch has an impossible length or magic."""
     if len(data) <= MAGIC_POSITION:
         return
     size = PREFIX.unpack_from(data)[1] + LOG_OVERHEAD
@@ -58,7 +59,7 @@ def has_unknown_codec(data: Buffer) -> bool:
 
 
 def check_produce_request(data: Buffer, version: int) -> None:
-    """One partition's records in a Produce request of version 3 or more: exactly one batch, of format 2."""
+    """Check the records of one partition in a Produce request of version 3 or later: exactly one batch, of format 2."""
     if (
         version >= FIRST_VERSION_WITH_ZSTD
         and len(data) >= HEADER_SIZE
@@ -70,10 +71,12 @@ def check_produce_request(data: Buffer, version: int) -> None:
     batches = split_produced(data)
     first = next(batches, None)
     if first is None:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"{request} needs a batch per partition")
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{request} needs one batch per partition, but a partition has none")
     if first.magic != 2:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"{request} takes batches of format 2, not {first.magic}")
     if version < FIRST_VERSION_WITH_ZSTD and first.attributes & CODEC_MASK == Codec.ZSTD:
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"{request} cannot hold zstd batches")
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"{request} cannot contain zstd batches; use version 7 or later"
+        )
     if next(batches, None) is not None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"{request} takes exactly one batch per partition")

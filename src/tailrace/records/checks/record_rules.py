@@ -1,7 +1,8 @@
-"""The rules for each record of an append: a key on a compacted topic, a timestamp within the topic's bounds.
+"""The rules for each record of an append: a key on a compacted topic, and a timestamp within the topic's bounds.
 
-One record that does not is enough to refuse the batch. The answer names each of them by its index, up to
-`RECORD_ERRORS_MAX`: Kafka names all, but a batch of 1 MB can have 140,000, and their messages would be 20 MB.
+One record that violates a rule is enough to refuse the batch. The response names these records by their index, up to
+`RECORD_ERRORS_MAX`. Kafka names all of them. A batch of 1 MB can have 140,000, though, and their messages would take 20
+MB.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final, NamedTuple
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
-from tailrace.records.kernels import timestamp_bounds
+from tailrace.records.checks.check_kernels import timestamp_bounds
 from tailrace.records.record import wrapped
 
 RECORD_ERRORS_MAX: Final = 1_000
@@ -20,7 +21,7 @@ _LONG_MIN: Final = -LONG_MAX - 1
 
 
 class RecordsRefused(KafkaError):
-    """A batch refused because of single records, each named by its index in the batch."""
+    """A batch refused because of single records. Each is named by its index in the batch."""
 
     def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
         super().__init__(code, message)
@@ -28,16 +29,16 @@ class RecordsRefused(KafkaError):
 
 
 class RecordFacts(NamedTuple):
-    """All that the rules look at."""
+    """The facts about a record that the rules check."""
 
-    position: int  # its index in the batch
+    position: int  # the record's index in the batch
     offset: int
     timestamp: int
     has_key: bool
 
 
 class RecordRules:
-    """A topic's rules at one moment."""
+    """A topic's rules at one point in time."""
 
     def __init__(self, config: TopicConfig, now_ms: int, partition: TopicPartition | None) -> None:
         self.needs_keys = config.is_compacted
@@ -48,9 +49,10 @@ class RecordRules:
         self.partition = partition
 
     def timestamp_bounds(self, append_time: int | None) -> tuple[int, int]:
-        """Return the earliest and the latest timestamp that cannot be refused; if the latest is less, each may be.
+        """Return the earliest and the latest timestamp that are certainly accepted. If the latest is less than the
+        earliest, every timestamp has to be checked.
 
-        `append_time` is that of a batch that claims one, which counts for all its records.
+        `append_time` is the batch's log append time, if it has one. It applies to all its records.
         """
         everything, nothing = (_LONG_MIN, LONG_MAX), (LONG_MAX, _LONG_MIN)
         if self.broker_sets_time:
@@ -61,7 +63,7 @@ class RecordRules:
         return everything if append_time != NO_TIMESTAMP and earliest <= append_time <= latest else nothing
 
     def check(self, records: Iterable[RecordFacts], batch_has_append_time: bool) -> None:
-        """Raise RecordsRefused if any of the records has to be."""
+        """Raise RecordsRefused if a record violates a rule."""
         errors: list[tuple[int, str]] = []
         code = ErrorCode.INVALID_RECORD
         for record in records:
@@ -84,7 +86,7 @@ class RecordRules:
                 earliest, latest = wrapped(self.now_ms - self.before_max_ms), wrapped(self.now_ms + self.after_max_ms)
                 return (
                     f"timestamp {record.timestamp} of the record at offset {record.offset} is out of range: "
-                    f"it should be within [{earliest}, {latest}]"
+                    f"it must be within [{earliest}, {latest}]"
                 )
         elif batch_has_append_time:
             return "a producer cannot set the timestamp type to LogAppendTime"

@@ -1,20 +1,21 @@
 """The rules for produced records, and the changes that the broker makes in them before they are appended.
 
-Every batch: a known format, not larger than max.message.bytes, a checksum that holds. From a client a v2 batch comes
-alone, starts at offset 0, has as many records as its offsets say, is no control batch, and has a sequence number if it
-has a producer id. Every record: well-formed, with a key if the topic is compacted, with a timestamp inside the topic's
+Every batch has a known format, at most max.message.bytes, and a matching checksum. A client sends a single v2 batch. It
+starts at offset 0, has as many records as offsets, is not a control batch, and has a sequence number if it has a
+producer id. Every record is valid, has a key if the topic is compacted, and has a timestamp inside the topic's
 bounds unless the broker sets it.
 
-Then the batch is placed at the log's end. If it already has the topic's codec it is patched in place: base offset and
-leader epoch, which the checksum does not cover, and timestamp type and max timestamp, after which it is computed again
-if they changed. Otherwise, and for messages of old formats, a new batch is built.
+Then the batch is placed at the log's end. If it already has the topic's codec, it is changed in place. The checksum
+does not cover base offset and leader epoch. If timestamp type or max timestamp change, the checksum is computed again.
+A batch with another codec, or messages of old formats, are built as a new batch.
 
-The answers are Kafka's: a broken record is INVALID_RECORD, a checksum CORRUPT_MESSAGE. Where Kafka fails in an
-unforeseen way (bytes that cannot be decompressed, an unknown codec, a compressed batch whose offset deltas have gaps)
-the client gets UNKNOWN_SERVER_ERROR, and here it does too. Kafka has no limit for the decompressed size; here a batch
-above the limits of `decompression.py` is MESSAGE_TOO_LARGE, upon which producers split it.
+Errors are Kafka's: INVALID_RECORD for a malformed record, CORRUPT_MESSAGE for a wrong checksum. In some cases Kafka
+fails with an unexpected exception and the client gets UNKNOWN_SERVER_ERROR, and this broker responds the same: for
+bytes that cannot be decompressed, an unknown codec, and a compressed batch with gaps in its offset deltas. Kafka has no
+limit for the decompressed size. Here a batch above the limits of `decompression.py` is MESSAGE_TOO_LARGE, and producers
+then split it.
 
-`check_produced` needs neither the log nor its end, reads compressed records piece by piece, and may run on any thread.
+`check_produced` does not need the log, reads compressed records piece by piece, and may run on any thread.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from tailrace.records.batch import (
     RecordBatch,
 )
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.checks import check_kernels
 from tailrace.records.checks.checked_records import CheckedRecords
 from tailrace.records.checks.produce_request import split_produced
 from tailrace.records.checks.record_rules import RECORD_ERRORS_MAX, RecordFacts, RecordRules, RecordsRefused
@@ -48,36 +50,39 @@ from tailrace.records.conversion import up_convert
 from tailrace.records.legacy import Message
 from tailrace.records.record import Record, TimestampType, iter_records, record_portions
 
-MESSAGES_MAX: Final = 100_000  # of an old format, for one partition in one request; each becomes an object
+MESSAGES_MAX: Final = 100_000  # of an old format, for one partition in one request, because each becomes an object
 
 _HEADER_FAULTS: Final = {
-    kernels.NEGATIVE_OFFSET_DELTA: "batch with offsets {0.base_offset}..{0.last_offset}",
-    kernels.NO_RECORDS: "batch with a record count of {0.record_count}",
-    kernels.WRONG_RECORD_COUNT: "batch with {0.record_count} records for offsets {0.base_offset}..{0.last_offset}",
-    kernels.IS_CONTROL_BATCH: "control batch from a client",
-    kernels.NO_SEQUENCE_NUMBER: "batch of producer {0.producer_id} with sequence number {0.base_sequence}",
+    check_kernels.NEGATIVE_OFFSET_DELTA: "batch with offsets {0.base_offset}..{0.last_offset}",
+    check_kernels.NO_RECORDS: "batch with a record count of {0.record_count}",
+    check_kernels.WRONG_RECORD_COUNT: (
+        "batch with {0.record_count} records for offsets {0.base_offset}..{0.last_offset}"
+    ),
+    check_kernels.IS_CONTROL_BATCH: "control batch from a client",
+    check_kernels.NO_SEQUENCE_NUMBER: "batch of producer {0.producer_id} with sequence number {0.base_sequence}",
 }
 
 
 class Origin(Enum):
-    """The source of an append, which decides how far it is trusted."""
+    """The source of an append. It decides which checks are made."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"  # group and transaction coordinators: offsets and markers
     RAFT_LEADER = "raft leader"  # the metadata log: offsets are already set
-    REPLICATION = "replication"  # a leader's bytes, taken as they are
+    REPLICATION = "replication"  # a leader's bytes, stored unchanged
 
 
 def is_kept_as_sent(view: memoryview, config: TopicConfig, now_ms: int) -> bool:
-    """Return True for one sound, uncompressed batch of a client that the topic keeps as it is: the frequent case.
+    """Return True for a valid, uncompressed batch of a client that the topic stores unchanged. This is the frequent
+    case.
 
-    For any other batch `check_produced` finds the reason, or the change that it needs.
+    For any other batch `check_produced` finds the error, or the change that is needed.
     """
     return (
         config.keeps_plain_batches
         and HEADER_SIZE <= len(view) <= config.max_message_bytes
         and not view[CODEC_POSITION] & CODEC_MASK
-        and kernels.is_sound(
+        and check_kernels.is_sound(
             view,
             crc32c(view[ATTRIBUTES_POSITION:]),
             now_ms,
@@ -97,17 +102,17 @@ def check_given(
     origin: Origin = Origin.RAFT_LEADER,
     partition: TopicPartition | None = None,
 ) -> list[RecordBatch]:
-    """Return batches whose offsets were set elsewhere: the offsets must only go up, from `base_offset` on."""
+    """Return batches whose offsets were set elsewhere. The offsets must increase, from `base_offset` on."""
     batches, _ = _checked_bytes(memoryview(data), origin, leader_epoch, config, partition)
     whole = [batch for batch in batches if isinstance(batch, RecordBatch)]
     if len(whole) < len(batches):
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"messages of an old format among the batches for {partition}")
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"the batches for {partition} contain messages of an old format")
     expected = base_offset
     for batch in whole:
         if batch.base_offset < expected:
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"batch at offset {batch.base_offset} for {partition} lies below the next offset {expected}",
+                f"batch at offset {batch.base_offset} for {partition} is below the next offset {expected}",
             )
         expected = batch.next_offset
     return whole
@@ -123,7 +128,7 @@ def check_produced(
 ) -> CheckedRecords:
     """Check records of a client or a coordinator. Raise KafkaError, or RecordsRefused, if they are refused.
 
-    They are patched in the given buffer if that is writable.
+    The records are changed in the given buffer if that is writable.
     """
     view = memoryview(data)
     if view.readonly:
@@ -144,7 +149,7 @@ def check_produced(
 def _checked_bytes(
     view: memoryview, origin: Origin, leader_epoch: int, config: TopicConfig, partition: TopicPartition | None
 ) -> tuple[list[RecordBatch | Message], Codec]:
-    """Return the batches, whose bytes are sound, and the codec of those that are compressed."""
+    """Return the batches after checking their bytes, and the codec of the compressed ones."""
     batches = list(split_produced(view, partition))
     source = Codec.NONE
     for batch in batches:
@@ -169,7 +174,7 @@ def _check_bytes(
     config: TopicConfig,
     partition: TopicPartition | None,
 ) -> Codec:
-    """Offset, size and checksum of one batch; gives its codec."""
+    """Check offset, size and checksum of one batch, and return its codec."""
     if isinstance(batch, RecordBatch):
         if origin is Origin.RAFT_LEADER and batch.leader_epoch != leader_epoch:
             raise KafkaError(
@@ -178,7 +183,7 @@ def _check_bytes(
         if origin is Origin.CLIENT and batch.base_offset != 0:
             raise KafkaError(
                 ErrorCode.INVALID_RECORD,
-                f"the base offset of a batch from a client should be 0, not {batch.base_offset}, in {partition}",
+                f"the base offset of a batch from a client must be 0, not {batch.base_offset}, in {partition}",
             )
     if origin is not Origin.REPLICATION:
         _check_size(batch.size, config, partition)
@@ -227,7 +232,7 @@ class _Validation:
     def validate_batch(self, batch: RecordBatch) -> CheckedRecords:
         if self.origin is Origin.CLIENT:
             self._check_client_batch(batch)
-        # Control batches are written as they are, whatever the topic's codec.
+        # Control batches are stored unchanged, whatever the topic's codec.
         in_place = self.source == self.target or (self.source == Codec.NONE and batch.is_control)
         count = batch.record_count
         if count < 0:
@@ -235,7 +240,7 @@ class _Validation:
         append_time = batch.max_timestamp if batch.is_log_append_time else None
         sequential, largest = True, NO_TIMESTAMP
         if count > 0:
-            # Kafka only skims compressed records that it does not have to write again.
+            # Kafka checks compressed records only superficially if it does not have to rebuild the batch.
             skims = in_place and self.source != Codec.NONE
             size = len(batch.payload)
             limit = max(produced_size(size) if in_place else rebuilt_size(size), size)
@@ -249,18 +254,18 @@ class _Validation:
         if not in_place:
             return self._rebuild(batch, sequential)
         if self.source != Codec.NONE and not (sequential and batch.base_offset == 0):
-            self.refuse("compressed records whose offsets do not count up from 0", ErrorCode.UNKNOWN_SERVER_ERROR)
+            self.refuse("compressed records whose offset deltas are not 0, 1, 2, …", ErrorCode.UNKNOWN_SERVER_ERROR)
         max_timestamp = self.now_ms if self.log_append_time else largest
         batch.set_max_timestamp(max_timestamp, log_append_time=self.log_append_time)
         return CheckedRecords(batch.size, batch, max_timestamp, self.log_append_time_ms)
 
     def _check_client_batch(self, batch: RecordBatch) -> None:
-        fault = kernels.header_fault(batch.view)
+        fault = check_kernels.header_fault(batch.view)
         if fault:
             self.refuse(_HEADER_FAULTS[fault].format(batch))
 
     def _rebuild(self, batch: RecordBatch, sequential: bool) -> CheckedRecords:
-        """The same records in the topic's codec."""
+        """Build a batch of the same records in the topic's codec."""
         try:
             builder = BatchBuilder(
                 codec=self.target,
@@ -303,7 +308,7 @@ class _Validation:
         )
 
     def convert_messages(self, batches: list[RecordBatch | Message]) -> CheckedRecords:
-        """Messages of an old format become one batch."""
+        """Build one batch from messages of an old format."""
         magic = batches[0].magic
         records: list[Record] = []
         for message in batches:
@@ -329,7 +334,7 @@ class _Validation:
         return self._built(size, built.data, max(max_timestamp, NO_TIMESTAMP), built.records_converted)
 
     def _message_records(self, message: Message, max_count: int) -> list[Record]:
-        """Return the records of a message; DecompressedTooLarge if they are more than `max_count`."""
+        """Return the records of a message. Raise DecompressedTooLarge if there are more than `max_count`."""
         if max_count <= 0:
             raise DecompressedTooLarge(f"more than {MESSAGES_MAX} messages in one partition")
         if message.is_compressed:

@@ -1,14 +1,14 @@
 """Encoders of gzip, snappy, lz4 and zstd (`decompression.py` has the decoders).
 
-compress() writes what Kafka 4.3 writes, byte for byte, so that a batch that is compressed again (by the cleaner, or
-because a topic demands another codec) gives the same file on both sides:
+compress() writes the same bytes as Kafka 4.3. A batch that is compressed again, by the cleaner or because the topic has
+another codec, therefore gives the same file in both:
 
     gzip    Java's header (no name, no time, system unknown), one member
-    snappy  snappy-java's framing: magic, two version numbers, then blocks of 32 KB, each behind its int32 length
+    snappy  snappy-java's framing: magic, two version numbers, then blocks of 32 KB, each after its int32 length
     lz4     one frame of independent 64 KB blocks without checksums; a block that does not shrink is stored
-    zstd    one frame without content size or checksum, flushed before it is ended
+    zstd    one frame without content size or checksum, flushed before its end
 
-docs/decisions/0003-codecs.md says where each library comes from and what was compared.
+docs/decisions/0003-codecs.md explains where each library comes from and what was compared.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import cramjam
 import zstandard
 
 from tailrace.model.topic_config import TopicConfig
-from tailrace.records import kernels
 from tailrace.records.batch import Buffer, Codec
+from tailrace.records.codecs import codec_kernels
 from tailrace.records.codecs.decompression import GZIP_HEADER, GZIP_TRAILER, LZ4_MAGIC, LZ4_STORED, SNAPPY_HEADER
 
 DEFAULT_LEVELS = {Codec.GZIP: -1, Codec.LZ4: 9, Codec.ZSTD: 3}
@@ -33,13 +33,13 @@ _SNAPPY_BLOCK_SIZE = 32 * 1024
 
 _LZ4_DESCRIPTOR = b"\x60\x40"  # version 1, independent blocks; 64 KB blocks
 _LZ4_BLOCK_SIZE = 64 * 1024
-_LZ4_FAST_LEVEL = 9  # what Kafka calls level 9 is lz4's fast mode; every other level is the high-compression mode
+_LZ4_FAST_LEVEL = 9  # Kafka's level 9 is lz4's fast mode; every other level is its high-compression mode
 
 _ZSTD_NOTHING = bytes.fromhex("28b52ffd2000010000")
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None, *, magic: int = 2) -> bytes:
-    """`data` as Kafka's producer and broker write it; `level` None is Kafka's default, snappy has no levels."""
+    """Compress `data` as Kafka's producer and broker do. `level` None is Kafka's default. Snappy has no levels."""
     if codec == Codec.NONE:
         return bytes(data)
     if codec == Codec.SNAPPY:
@@ -54,7 +54,8 @@ def compress(codec: Codec, data: Buffer, level: int | None = None, *, magic: int
 
 
 def topic_codec(config: TopicConfig, source: Codec) -> tuple[Codec, int | None]:
-    """The codec and level in which a topic keeps what was produced in the codec `source`; None is the default level."""
+    """Return codec and level in which a topic stores a batch that was produced with the codec `source`. None is the
+    default level."""
     if config.compression_type == "producer":
         return source, None
     if config.compression_type == "uncompressed":
@@ -78,7 +79,7 @@ def _compress_snappy(data: Buffer) -> bytes:
     out = bytearray(SNAPPY_HEADER)
     view = memoryview(data)
     for start in range(0, len(view), _SNAPPY_BLOCK_SIZE):
-        block = kernels.snappy_compress(bytes(view[start : start + _SNAPPY_BLOCK_SIZE]))
+        block = codec_kernels.snappy_compress(bytes(view[start : start + _SNAPPY_BLOCK_SIZE]))
         out += _INT32.pack(len(block))
         out += block
     return bytes(out)
@@ -86,8 +87,8 @@ def _compress_snappy(data: Buffer) -> bytes:
 
 def _compress_lz4(data: Buffer, level: int, magic: int) -> bytes:
     out = bytearray(LZ4_MAGIC + _LZ4_DESCRIPTOR)
-    # Format 0 clients took the checksum over the magic number too; the mistake became part of that format.
-    out.append(kernels.xxh32(out if magic == 0 else _LZ4_DESCRIPTOR) >> 8 & 0xFF)
+    # Format 0 clients included the magic number in the checksum. The mistake became part of that format.
+    out.append(codec_kernels.xxh32(out if magic == 0 else _LZ4_DESCRIPTOR) >> 8 & 0xFF)
     view = memoryview(data)
     for start in range(0, len(view), _LZ4_BLOCK_SIZE):
         block = view[start : start + _LZ4_BLOCK_SIZE]
@@ -109,10 +110,10 @@ def _append_lz4_block(out: bytearray, packed: Buffer, block: memoryview) -> None
 
 
 def _append_high_compression(out: bytearray, block: memoryview, level: int) -> None:
-    """The high-compression mode is only to be had as a frame: its blocks are taken out and framed again.
+    """Append a block in high-compression mode. The library has this mode only for frames, so its blocks are extracted.
 
-    The frame has a checksum behind every block, which Kafka's has not. Levels 1 and 2 are the same mode in lz4, but its
-    frame takes 1 for the fast mode.
+    The library's frame has a checksum after every block, Kafka's has none. Levels 1 and 2 are the same mode in lz4, but
+    the library takes level 1 for the fast mode.
     """
     encoder = cramjam.lz4.Compressor(level=max(level, 2), content_checksum=False, block_linked=False)
     encoder.compress(bytes(block))
@@ -131,5 +132,6 @@ def _compress_zstd(data: Buffer, level: int) -> bytes:
     if len(data) == 0:
         return _ZSTD_NOTHING
     stream = zstandard.ZstdCompressor(level=level, write_content_size=False).compressobj()
-    # Closing Kafka's stream first flushes it: the data's last block is not the frame's last, an empty one follows.
+    # Kafka's stream is flushed before it is closed. The data's last block is therefore not the frame's last: an empty
+    # block follows.
     return stream.compress(data) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + stream.flush()

@@ -1,7 +1,7 @@
 """CRC-32C (Castagnoli), the checksum of v2 record batches and producer snapshots, at hardware speed.
 
-It comes from the package `crc32c`, whose extension module is loaded without the package around it: the package asks for
-its own version, and so imports a good part of the standard library before a broker can start.
+The function is from the package `crc32c`. Its extension module is loaded without running the package, because the
+package reads its own version and thereby imports much of the standard library. That would delay the broker's start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Crc32c = Callable[..., int]
 
 
 def _load() -> Crc32c:
-    package = find_spec("crc32c")  # finds it, without running it
+    package = find_spec("crc32c")  # finds the package without running it
     places = None if package is None else package.submodule_search_locations
     spec = None if places is None else PathFinder.find_spec("_crc32c", list(places))
     if spec is None or spec.loader is None:

@@ -1,6 +1,6 @@
 """Decoders of gzip, snappy, lz4 and zstd as Kafka reads them: linear in input and output, in pieces of bounded size.
 
-`decompressed_pieces` yields the contents piece by piece, so that a reader who needs them once keeps only one piece in
+`decompressed_pieces` yields the contents piece by piece, so that a single pass needs only one piece in
 memory. `decompress` joins the pieces. The codec libraries release the interpreter lock while they decode a piece.
 
 Kafka reads gzip of several members, snappy with and without framing, lz4 frames with content size and checksums, and
@@ -11,7 +11,7 @@ docs/decisions/0029-decompression-limits.md explains:
 
     readable_size   readers: 256 MB, or 8 times the compressed size if that is more
     produced_size   producers: 2,000 times the compressed size, but at least 16 MB and at most `readable_size`
-    rebuilt_size    producers, where the batch must be written again: as `produced_size`, but at most 64 MB, or 8 times
+    rebuilt_size    producers, if the batch must be built again: as `produced_size`, but at most 64 MB, or 8 times
                     the compressed size
 """
 
@@ -25,8 +25,8 @@ from typing import Final
 import cramjam
 import zstandard
 
-from tailrace.records import kernels
 from tailrace.records.batch import Buffer, Codec, CorruptBatch
+from tailrace.records.codecs import codec_kernels
 
 PIECE_SIZE: Final = 1 << 20
 
@@ -44,7 +44,7 @@ GZIP_HEADER: Final = bytes.fromhex("1f8b08000000000000ff")
 GZIP_TRAILER: Final = Struct("<II")  # CRC-32 and size of the contents
 _GZIP_HEADER_CHECKSUM, _GZIP_EXTRA, _GZIP_NAME, _GZIP_COMMENT = 0x02, 0x04, 0x08, 0x10
 _GZIP_FIRST_STEP: Final = 512
-_GZIP_STEP_MAX: Final = 16_384  # bounds what zlib copies when it has not used all of its input
+_GZIP_STEP_MAX: Final = 16_384  # limits the bytes that zlib copies when it has not used all its input
 _GZIP_EMPTY_MEMBERS_MAX: Final = 10_000  # in a row; about as many as Kafka reads before its stack overflows
 
 SNAPPY_MAGIC: Final = b"\x82SNAPPY\x00"
@@ -58,11 +58,11 @@ _JOINED_SIZE: Final = 65_536  # small blocks are joined until they have this siz
 
 
 class DecompressionFailed(CorruptBatch):
-    """The records' bytes are not what their codec allows."""
+    """The bytes of the records are invalid for their codec."""
 
 
 class DecompressedTooLarge(DecompressionFailed):
-    """The records' bytes decompress to more than the limit."""
+    """The records decompress to more bytes than the limit."""
 
 
 def readable_size(compressed_size: int) -> int:
@@ -76,12 +76,12 @@ def produced_size(compressed_size: int) -> int:
 
 
 def rebuilt_size(compressed_size: int) -> int:
-    """Return the largest decompressed size that is accepted from a producer if the batch must be written again."""
+    """Return the largest decompressed size that is accepted from a producer if the batch must be built again."""
     return min(produced_size(compressed_size), max(_REBUILT_SIZE, _READABLE_RATIO * compressed_size))
 
 
 def decompress(codec: Codec, data: Buffer, magic: int = 2, max_size: int | None = None) -> bytes:
-    """Return the contents; `max_size` None means `readable_size`."""
+    """Return the contents. `max_size` None means `readable_size`."""
     if codec == Codec.NONE:
         return bytes(data)
     pieces = decompressed_pieces(codec, data, magic, max_size)
@@ -99,10 +99,10 @@ def decompress(codec: Codec, data: Buffer, magic: int = 2, max_size: int | None 
 def decompressed_pieces(
     codec: Codec, data: Buffer, magic: int = 2, max_size: int | None = None, piece_size: int = PIECE_SIZE
 ) -> Iterator[bytes | memoryview]:
-    """Yield the contents in pieces of at most `piece_size` bytes. A piece is valid until the next one is taken.
+    """Yield the contents in pieces of at most `piece_size` bytes. A piece is valid until the next one is requested.
 
-    Raises DecompressionFailed if the bytes are not what the codec allows, and DecompressedTooLarge if the contents
-    exceed `max_size` (None means `readable_size`).
+    Raises DecompressionFailed if the bytes are invalid for the codec, and DecompressedTooLarge if the contents exceed
+    `max_size` (None means `readable_size`).
     """
     limit = readable_size(len(data)) if max_size is None else max_size
     size = 0
@@ -134,7 +134,7 @@ def _decode(codec: Codec, data: Buffer, magic: int, limit: int) -> Iterator[byte
 
 
 def _too_large(codec: Codec, limit: int) -> DecompressedTooLarge:
-    return DecompressedTooLarge(f"{codec.name.lower()} data decompresses to more than the {limit} bytes allowed")
+    return DecompressedTooLarge(f"{codec.name.lower()} data decompresses to more than the limit of {limit} bytes")
 
 
 def _ends_early(codec: Codec) -> DecompressionFailed:
@@ -174,7 +174,7 @@ def _gzip_pieces(data: bytes) -> Iterator[bytes]:
         empty_members = 0 if size else empty_members + 1
         if empty_members > _GZIP_EMPTY_MEMBERS_MAX:
             raise DecompressionFailed(f"gzip data has more than {_GZIP_EMPTY_MEMBERS_MAX} empty members in a row")
-        # Java reads what follows as another member if it starts like one, and ignores it otherwise.
+        # Java reads the following bytes as another member if they start like one, and ignores them otherwise.
         position = _gzip_header_end(data, position + GZIP_TRAILER.size)
 
 
@@ -209,7 +209,7 @@ def _snappy_pieces(view: memoryview, limit: int) -> Iterator[bytes]:
     out = bytearray()
     before = headers = 0
     position = len(SNAPPY_HEADER)
-    while len(view) - position >= 4:  # snappy-java ignores fewer bytes than a length has
+    while len(view) - position >= 4:  # snappy-java ignores a remainder shorter than a length field
         if bytes(view[position : position + 8]) == SNAPPY_MAGIC:
             position += len(SNAPPY_HEADER)  # a second stream, appended to the first
             headers += 1
@@ -220,7 +220,7 @@ def _snappy_pieces(view: memoryview, limit: int) -> Iterator[bytes]:
         size = _INT32.unpack_from(view, position)[0]
         position += 4
         if size < 0 or size > len(view) - position:
-            raise DecompressionFailed(f"snappy block claims {size} bytes, {len(view) - position} are there")
+            raise DecompressionFailed(f"snappy block length is {size} bytes, but {len(view) - position} follow")
         out += _snappy_block(view[position : position + size], before + len(out), limit)
         position += size
         if len(out) >= _JOINED_SIZE:
@@ -232,12 +232,12 @@ def _snappy_pieces(view: memoryview, limit: int) -> Iterator[bytes]:
 
 def _snappy_block(block: memoryview, before: int, limit: int) -> bytes:
     size = 0
-    for index, byte in enumerate(block[:5]):  # the size of the contents, an unsigned varint
+    for index, byte in enumerate(block[:5]):  # the uncompressed size, an unsigned varint
         size |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             break
-    if 3 * size > 64 * len(block):  # three bytes stand for at most 64
-        raise DecompressionFailed(f"snappy block of {len(block)} bytes claims to decompress to {size}")
+    if 3 * size > 64 * len(block):  # three bytes give at most 64
+        raise DecompressionFailed(f"snappy block of {len(block)} bytes cannot decompress to {size} bytes")
     if before + size > limit:
         raise _too_large(Codec.SNAPPY, limit)
     return bytes(cramjam.snappy.decompress_raw(block))
@@ -251,7 +251,7 @@ def _lz4_pieces(view: memoryview, magic: int) -> Iterator[memoryview]:
     checksum_size = 4 if flags & 0x10 else 0
     buffer = memoryview(bytearray(_JOINED_SIZE + max_block_size))
     filled = 0
-    while True:  # Kafka ignores what follows the end mark, even another frame
+    while True:  # Kafka ignores bytes after the end mark, even another frame
         if len(view) - position < 4:
             raise _ends_early(Codec.LZ4)
         size = _UINT32_LE.unpack_from(view, position)[0]
@@ -259,7 +259,7 @@ def _lz4_pieces(view: memoryview, magic: int) -> Iterator[memoryview]:
         size &= ~LZ4_STORED
         position += 4
         if size == 0:
-            if flags & 0x04 and len(view) - position < 4:  # a checksum of the contents, which Kafka does not check
+            if flags & 0x04 and len(view) - position < 4:  # a content checksum, which Kafka does not check
                 raise _ends_early(Codec.LZ4)
             yield buffer[:filled]
             return
@@ -268,7 +268,7 @@ def _lz4_pieces(view: memoryview, magic: int) -> Iterator[memoryview]:
         if size + checksum_size > len(view) - position:
             raise _ends_early(Codec.LZ4)
         block = view[position : position + size]
-        if checksum_size and kernels.xxh32(block) != _UINT32_LE.unpack_from(view, position + size)[0]:
+        if checksum_size and codec_kernels.xxh32(block) != _UINT32_LE.unpack_from(view, position + size)[0]:
             raise DecompressionFailed(f"lz4 block at byte {position} does not match its checksum")
         if is_stored:
             buffer[filled : filled + size] = block
@@ -297,7 +297,7 @@ def _lz4_frame(view: memoryview, magic: int) -> tuple[int, int, int]:
     position = 6 + (8 if flags & 0x08 else 0)
     if len(view) <= position:
         raise _ends_early(Codec.LZ4)
-    if magic > 0 and kernels.xxh32(view[4:position]) >> 8 & 0xFF != view[position]:
+    if magic > 0 and codec_kernels.xxh32(view[4:position]) >> 8 & 0xFF != view[position]:
         raise DecompressionFailed("lz4 frame descriptor does not match its checksum")
     return flags, 1 << (2 * (block_descriptor >> 4) + 8), position + 1
 
@@ -306,7 +306,7 @@ def _lz4_frame(view: memoryview, magic: int) -> tuple[int, int, int]:
 
 
 def _zstd_pieces(data: Buffer) -> Iterator[memoryview]:
-    if kernels.zstd_size_bound(data) < 0:  # the library reads a frame that is cut short as a shorter one
+    if codec_kernels.zstd_size_bound(data) < 0:  # the library would read an incomplete frame as a shorter one
         raise _ends_early(Codec.ZSTD)
     reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
     buffer = memoryview(bytearray(min(PIECE_SIZE, max(_JOINED_SIZE, 16 * len(data)))))

@@ -116,7 +116,7 @@ cpdef Py_ssize_t choose_batches(targets, Py_ssize_t rows, BytesInput keys, IntIn
 
 @cython.final
 cdef class RowEncoder:
-    cdef public i64 limit
+    cdef readonly i64 limit
     cdef readonly i64 rows
     cdef readonly u64 digest
 

@@ -1,13 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, annotation_typing=False
-"""Columns to record batches: the way back of `columns.py`.
+"""Columns to record batches: the reverse of `columns.py`.
 
-Plain Python that Cython compiles in place, with its C types in column_encoder.pxd: one source for both speeds, under
-the rules that `kernels.py` states. Nothing here knows Arrow: a column is its buffers, and no object is made per record.
+Plain Python that Cython compiles in place, with its C types in column_encoder.pxd. The rules of `kernels.py` apply.
+This module does not use Arrow: a column is its buffers, and no object is made per record.
 
-`choose_batches` says for each row which batch it goes into: the row's own partition, or that of its key as Kafka's
-default partitioner has it, or one for all rows without a key. `encode_rows` puts rows into their batches and stops at
-the row that would make one larger than it may be: that batch is then sealed and sent by whoever asked, and it goes on.
+`choose_batches` selects a batch for each row: that of the row's own partition, or of the partition that Kafka's default
+partitioner chooses for its key, or one for all rows without a key. `encode_rows` encodes rows into their batches. It
+stops at a row that would make its batch larger than the limit, which the caller then seals and sends.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from tailrace.records.batch import Buffer
 COMPILED = not __file__.endswith(".py")
 _NATIVE = COMPILED
 
-HEADER_ROOM = 61  # a batch's header, which is filled in when the batch is sealed
+HEADER_ROOM = 61  # space for a batch's header, which is written when the batch is sealed
 _HEADER_ROOM = HEADER_ROOM
 _ROOM_AT_FIRST = 16384
 _LENGTH_MAX = 0x7FFFFFFF
 _MICROS = 1000
-_OUTSIDE = -2  # the length of what does not lie within its column's data
+_OUTSIDE = -2  # the length of a value that does not lie within its column's data
 
 NO_ROW = -1
 
 
 class Column:
-    """Which rows of some buffers are ours, and which of them have a value.
+    """The validity of rows in some buffers.
 
-    `first`: how many rows of the buffers come before ours. `rows`: how many of ours the buffers hold.
+    `first` is the index of the column's first row in the buffers. `rows` is the number of its rows in the buffers.
     """
 
     def __init__(self, validity: Buffer | None, first: int, available: int) -> None:
@@ -50,7 +50,7 @@ class Column:
 
 
 class SpanColumn(Column):
-    """Where the content of each row ends, and how long all of it is."""
+    """The ends of the contents of each row, and the total size of the contents."""
 
     def __init__(self, ends: Buffer, validity: Buffer | None, first: int, size: int) -> None:
         self.ends = memoryview(ends).cast("B").cast("i")
@@ -61,7 +61,7 @@ class SpanColumn(Column):
         return self.ends[row + self.first]
 
     def _length(self, row: int) -> int:
-        """-1 where nothing is there, _OUTSIDE if the row's ends do not lie within the content."""
+        """Return the length of a row's content: -1 for null, _OUTSIDE if its ends do not lie within the contents."""
         if not self._is_there(row):
             return -1
         start = self.ends[row + self.first]
@@ -70,7 +70,7 @@ class SpanColumn(Column):
 
 
 class BytesInput(SpanColumn):
-    """Byte strings, some of them missing: where each ends, all of them end to end, a bit for each that is there."""
+    """Byte strings, some of them null: the end of each, the contents one after the other, a validity bit per row."""
 
     def __init__(self, ends: Buffer, data: Buffer, validity: Buffer | None, first: int = 0) -> None:
         SpanColumn.__init__(self, ends, validity, first, len(data))
@@ -82,7 +82,7 @@ class BytesInput(SpanColumn):
 
 
 class IntInput(Column):
-    """Integers of 4 or 8 bytes, some of them missing."""
+    """Integers of 4 or 8 bytes, some of them null."""
 
     def __init__(self, data: Buffer, width: int, validity: Buffer | None, first: int = 0) -> None:
         view = memoryview(data).cast("B")
@@ -96,7 +96,7 @@ class IntInput(Column):
 
 
 class HeadersInput(SpanColumn):
-    """A list of headers for each row: where each list ends, and all names and contents end to end."""
+    """A list of headers for each row: the end of each list, and all keys and values one after the other."""
 
     def __init__(
         self, ends: Buffer, validity: Buffer | None, names: BytesInput, contents: BytesInput, first: int = 0
@@ -114,14 +114,14 @@ def _check_rows(end: int, **columns: Any) -> None:
 
 
 class OpenBatch:
-    """A batch that is being filled: room for its header, then records."""
+    """A batch that is being filled: space for its header, then records."""
 
     def __init__(self) -> None:
         self.room = _ROOM_AT_FIRST
         self.restart()
 
     def restart(self) -> None:
-        """Begin another batch; the buffer of the last one belongs to whoever took it."""
+        """Begin another batch. The caller owns the buffer of the last one."""
         self.buffer = bytearray(self.room)
         self.size = _HEADER_ROOM
         self.count = 0
@@ -148,7 +148,7 @@ class OpenBatch:
             self._point()
 
     def _put_varint(self, value: int) -> None:
-        """A signed number; there is room."""
+        """Write a signed varint. The caller has reserved the space."""
         negative = value < 0
         folded = -1 - value if negative else value
         folded = folded * 2 + negative
@@ -161,7 +161,7 @@ class OpenBatch:
         self.size = at + 1
 
     def _put_bytes(self, column: BytesInput, row: int, length: int) -> None:
-        """A length and so many bytes; -1 and none where there is nothing. There is room."""
+        """Write a length and the bytes, or the length -1 for null. The caller has reserved the space."""
         self._put_varint(length)
         if length > 0:
             start = column._start(row)
@@ -173,7 +173,7 @@ class OpenBatch:
 
 
 def _varint_size(value: int) -> int:
-    """Bytes that a signed value takes as a zigzag varint."""
+    """Return the size of a signed value as a zigzag varint."""
     negative = value < 0
     folded = -1 - value if negative else value
     folded = folded * 2 + negative
@@ -185,12 +185,12 @@ def _varint_size(value: int) -> int:
 
 
 def _sized(length: int) -> int:
-    """Bytes that a string takes with its length before it."""
+    """Return the size of a string with its length before it."""
     return _varint_size(length) + (length if length > 0 else 0)
 
 
 def _headers_size(headers: HeadersInput, row: int) -> int:
-    """Bytes of a row's headers with their number; -1 if one has no name, _OUTSIDE if one is not in the data."""
+    """Return the size of a row's headers with their count: -1 for a null key, _OUTSIDE for one outside the data."""
     count = headers._length(row)
     if count == _OUTSIDE:
         return _OUTSIDE
@@ -227,7 +227,7 @@ def _byte(data: Buffer, position: int) -> int:
 
 
 def _murmur2(data: Buffer, start: int, length: int) -> int:
-    """The 32-bit hash that Kafka's default partitioner takes of a key."""
+    """Return the 32-bit hash of a key that Kafka's default partitioner uses."""
     low32 = 0xFFFFFFFF
     m = 0x5BD1E995
     h = 0x9747B28C ^ length
@@ -252,7 +252,7 @@ def _murmur2(data: Buffer, start: int, length: int) -> int:
 
 
 def _digest(data: Buffer, start: int, length: int, seed: int) -> int:
-    """64 bits that depend on every byte: enough to tell whether a task got the same rows again, no more."""
+    """Return 64 bits that depend on every byte, to check that a retried task got the same rows."""
     low64 = 0xFFFFFFFFFFFFFFFF
     prime = 0x9E3779B97F4A7C15
     h = (seed ^ length & low64) * prime & low64
@@ -281,11 +281,11 @@ def choose_batches(
     firsts: Any,
     keyless: Any,
 ) -> int:
-    """Fill `targets` (an int32 per row) with the number of each row's batch; the first row that has none, or NO_ROW.
+    """Fill `targets` (an int32 per row) with each row's batch index. Return the first row without one, or NO_ROW.
 
-    `topics`: for each row the number of its topic, 0 without it. By topic: `counts` of partitions, the number of the
-    batch of its partition 0 (`firsts`), the partition for rows without a key (`keyless`). A row has no batch if its
-    topic is missing or the partition that it names is not there. ValueError if a buffer is too small for its rows.
+    `topics` has the index of each row's topic; without it every row has topic 0. Indexed by topic, `counts` has the
+    number of partitions, `firsts` the batch of partition 0, and `keyless` the partition for rows without a key. A row
+    has no batch if its topic is null or its partition does not exist. Raises ValueError if a buffer is too small.
     """
     _check_rows(rows, keys=keys, partitions=partitions, topics=topics)
     out = memoryview(targets).cast("B").cast("i")
@@ -322,16 +322,20 @@ def choose_batches(
 
 
 class RowEncoder:
-    """Puts rows into batches, and remembers how many there were and what they amount to.
+    """Encodes rows into batches, and keeps their count and their digest.
 
-    `digest` does not depend on the order of rows, nor on how they are shared out to batches.
+    `digest` does not depend on the order of rows, nor on their distribution over batches.
     """
 
     def __init__(self, limit: int) -> None:
-        """limit: the bytes that a batch may have; a record that is larger makes a batch of its own."""
+        """`limit` is the largest size of a batch in bytes. A larger record becomes a batch of its own."""
         self.limit = limit
         self.rows = 0
         self.digest = 0
+
+    def lower_limit(self, limit: int) -> None:
+        """Lower the largest size of a batch, because the broker has refused one."""
+        self.limit = min(self.limit, limit)
 
     def encode_rows(
         self,
@@ -346,11 +350,11 @@ class RowEncoder:
         end: int,
         offsets: IntInput | None = None,
     ) -> int:
-        """Put rows from start on into their batches; the row whose batch has no room for it, or end.
+        """Encode rows from `start` on into their batches. Return the first row whose batch has no room, or `end`.
 
-        `times` are microseconds. Records count from 0 unless they have `offsets`, which may leave gaps. ValueError for
-        a record that cannot be: a header without a name, a time before 1970, an offset that does not follow the last,
-        and for buffers that do not hold what their ends say.
+        `times` are microseconds. Records have the offsets 0, 1, 2, … unless `offsets` is given, which may have gaps.
+        Raises ValueError for a record that is not allowed: a header without a key, a time before 1970, or an offset
+        that does not increase. Also raises it for buffers that do not contain the data that their ends refer to.
         """
         low64 = 0xFFFFFFFFFFFFFFFF
         _check_rows(end, keys=keys, values=values, headers=headers, times=times, offsets=offsets)

@@ -107,7 +107,7 @@ cdef class RecordColumns:
     cdef readonly i64 max_timestamp
     cdef readonly i64 max_rows
     cdef readonly i64 max_bytes
-    cdef public object aborted
+    cdef readonly object aborted
     cdef readonly i64 rows
     cdef readonly i64 records_read
     cdef readonly i64 next_offset

@@ -1,15 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, annotation_typing=False
-"""Record batches to columns: the records that a consumer may see, as the buffers that Arrow arrays are made of.
+"""Record batches to columns: the records that a consumer may see, as the buffers of Arrow arrays.
 
-Plain Python that Cython compiles in place, with its C types in columns.pxd: one source for both speeds, under the rules
-that `kernels.py` states. Nothing here knows Arrow: a column is its buffers (ends of the contents, contents, a bit per
-row that is set where there is something), in memory that the caller's `allocate` gives, and no object is made per
-record.
+Plain Python that Cython compiles in place, with its C types in columns.pxd. The rules of `kernels.py` apply. This
+module does not use Arrow. A column is its buffers: the ends of the contents, the contents, and a validity bit per row.
+The caller's `allocate` provides the memory, and no object is made per record.
 
-`RecordColumns.put_batches` takes whole batches out of a chunk of a log or of a Fetch answer. It checks the checksum of
-every batch that it takes records from, and leaves out control batches, aborted transactions, records outside the
-bounds, and every column that was not asked for. Messages of formats 0 and 1 take a slower way, through `legacy.py`.
+`RecordColumns.put_batches` reads whole batches from a chunk of a log or of a Fetch response. It checks the checksum of
+every batch from which it takes records. It leaves out control batches, aborted transactions, records outside the
+bounds, and columns that were not requested. Messages of formats 0 and 1 take a slower path, through `legacy.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tailrace.records.utf8 import decode_utf8
 COMPILED = not __file__.endswith(".py")
 _NATIVE = COMPILED
 
-# What can be asked for, one bit each.
+# The columns that can be requested, one bit each.
 OFFSET = 1
 TIMESTAMP = 2  # microseconds since 1970
 TIMESTAMP_TYPE = 4
@@ -39,7 +38,7 @@ PRODUCER_EPOCH = 256
 BASE_SEQUENCE = 512
 BATCH_OFFSET = 1024  # the batch's base offset
 BATCH_SIZE = 2048
-ATTRIBUTES = 4096  # the batch's
+ATTRIBUTES = 4096  # of the batch
 
 _OFFSET = OFFSET
 _TIMESTAMP = TIMESTAMP
@@ -64,7 +63,7 @@ _SMALLEST_RECORD = 7
 _ROWS_AT_FIRST = 1024
 _BYTES_AT_FIRST = 16384
 
-Allocate = Callable[[int], Any]  # so many writable bytes, of whatever content
+Allocate = Callable[[int], Any]  # returns so many writable bytes, not initialized
 AbortedRanges = Mapping[int, Sequence[tuple[int, int]]]  # producer id → [(first offset, last offset)]
 
 
@@ -72,7 +71,7 @@ AbortedRanges = Mapping[int, Sequence[tuple[int, int]]]  # producer id → [(fir
 
 
 def _varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """(value, next position); next position is -1 when the bytes end early or the varint is too long."""
+    """Return (value, next position). The next position is -1 if the bytes end early or the varint is too long."""
     low32 = 0xFFFFFFFF
     raw = 0
     shift = 0
@@ -93,7 +92,7 @@ def _varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
 
 
 def _varlong(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """As _varint, for 64 bits: ten bytes at most, bits past the 64th dropped."""
+    """Like _varint, for 64 bits: at most ten bytes; bits beyond the 64th are dropped."""
     raw = 0
     shift = 0
     while shift < 63:
@@ -121,7 +120,7 @@ def _varlong(data: Buffer, position: int, end: int) -> tuple[int, int]:
 
 
 def _add(a: int, b: int) -> int:
-    """a + b as Java's long: past either end it goes on at the other."""
+    """Return a + b with the overflow of Java's long."""
     last = 0x7FFFFFFFFFFFFFFF
     if b > 0 and a > last - b:
         return (a - last - 1) + (b - last - 1)
@@ -131,7 +130,7 @@ def _add(a: int, b: int) -> int:
 
 
 def _int32(data: Buffer, position: int) -> int:
-    """Big-endian and signed; the caller has checked that four bytes are there."""
+    """Return a signed big-endian integer. The caller has checked that there are four bytes."""
     high = (data[position] ^ 0x80) - 0x80
     return high * 16777216 + (data[position + 1] << 16 | data[position + 2] << 8 | data[position + 3])
 
@@ -169,7 +168,8 @@ def _decompressed(code: int, payload: memoryview) -> bytes:
 
 
 class BytesColumn:
-    """Byte strings, some of them missing: where each ends, all of them end to end, a bit for each that is there."""
+    """Byte strings, some of them null: the end of each, the contents one after the other, and a validity bit
+    per row."""
 
     def __init__(self, allocate: Allocate) -> None:
         self._allocate = allocate
@@ -178,7 +178,7 @@ class BytesColumn:
         self.reset()
 
     def reset(self) -> None:
-        """New buffers, as large as the last ones, which now belong to whoever has taken them."""
+        """Allocate new buffers of the same size. The caller owns the old ones."""
         self.offsets_buffer = self._allocate(4 * (self.row_room + 1))
         self.data_buffer = self._allocate(self.byte_room)
         self.validity_buffer = self._allocate(self.row_room // 8)
@@ -190,7 +190,7 @@ class BytesColumn:
         self._offsets[0] = 0
 
     def _point(self) -> None:
-        """Take up the buffers."""
+        """Take the addresses of the buffers."""
         self._offsets = memoryview(self.offsets_buffer).cast("B").cast("i")
         self._validity = memoryview(self.validity_buffer).cast("B")
         data = memoryview(self.data_buffer).cast("B")
@@ -200,7 +200,7 @@ class BytesColumn:
             self._data = _target_address(data)  # type: ignore[name-defined]  # noqa: F821
 
     def reserve(self, rows: int, size: int) -> None:
-        """Make room for so many more rows and bytes."""
+        """Make room for more rows and bytes."""
         if self.rows + rows <= self.row_room and self.size + size <= self.byte_room:
             return
         if self.size + size > _BYTES_MAX:
@@ -224,7 +224,7 @@ class BytesColumn:
         return grown
 
     def _put(self, data: Buffer, start: int, length: int) -> None:
-        """Append data[start:start + length], or a missing one if the length is negative; there is room."""
+        """Append data[start:start + length], or null if the length is negative. The caller has reserved the space."""
         at = self.size
         if length < 0:
             self._validity[self.rows >> 3] &= ~(1 << (self.rows & 7)) & 0xFF
@@ -239,7 +239,7 @@ class BytesColumn:
         self._offsets[self.rows] = self.size
 
     def put(self, value: bytes | None) -> None:
-        """Append one, with the room that it takes."""
+        """Append one value and reserve its space."""
         self.reserve(1, 0 if value is None else len(value))
         if value is None:
             self._put(b"", 0, -1)
@@ -248,7 +248,7 @@ class BytesColumn:
 
 
 class IntColumn:
-    """Integers of 4 or 8 bytes, as many as the one who fills them says."""
+    """Integers of 4 or 8 bytes. The caller keeps their number."""
 
     def __init__(self, allocate: Allocate, width: int) -> None:
         self._allocate = allocate
@@ -268,7 +268,7 @@ class IntColumn:
             self.ints = view.cast("i")
 
     def reserve(self, rows: int, used: int) -> None:
-        """Make room for `rows` in all, of which `used` are there."""
+        """Make room for `rows` rows in total, of which `used` are filled."""
         if rows > self.room:
             room = max(2 * self.room, rows)
             grown = self._allocate(self.width * room)
@@ -290,8 +290,8 @@ class IntColumn:
 class RecordColumns:
     """The columns of the records in [start_offset, end_offset) with a time in [min_timestamp, max_timestamp].
 
-    `aborted` names the transactions to leave out. After `put_batches`: `is_full` says that it is time to take the
-    columns and `reset`, `is_done` that end_offset was reached, `next_offset` where to go on.
+    `aborted` has the transactions to leave out. After `put_batches`, `is_full` means that the caller has to take the
+    columns and call `reset`. `is_done` means that end_offset was reached. `next_offset` is the offset to continue at.
     """
 
     def __init__(
@@ -339,8 +339,12 @@ class RecordColumns:
         self.header_values = BytesColumn(allocate)
         self._start_rows()
 
+    def leave_out(self, aborted: AbortedRanges) -> None:
+        """Leave out the records of these aborted transactions from now on."""
+        self.aborted = aborted
+
     def reset(self) -> None:
-        """Go on with new buffers: the old ones belong to whoever took them."""
+        """Continue with new buffers. The caller owns the old ones."""
         for column in self.columns.values():
             column.reset()
         if self.wanted & _HEADERS:
@@ -350,13 +354,13 @@ class RecordColumns:
         self._start_rows()
 
     def skip_to(self, offset: int) -> None:
-        """Leave out what comes before an offset, from now on."""
+        """Leave out records before an offset from now on."""
         self.start_offset = max(self.start_offset, offset)
         self.next_offset = max(self.next_offset, offset)
 
     def _start_rows(self) -> None:
         self.rows = 0
-        self._room = 0  # rows that every column has room for
+        self._room = 0  # rows for which every column has room
         self.is_full = False
         self.rows_without_headers = 0
         self.header_validity = self._allocate(self._header_room // 8)
@@ -366,11 +370,11 @@ class RecordColumns:
         self.header_ends._fill(0, 1, 0)
 
     def put_batches(self, source: Buffer, start: int, end: int) -> int:
-        """Take the whole batches between two positions; the position after the last one that was taken.
+        """Read the whole batches between two positions. Return the position after the last batch that was read.
 
-        That is before `end` where the last batch is cut short, or the columns are full, or the range is done. Raises
-        CorruptBatch, with its position, for what is no batch or does not match its checksum; the columns are
-        spent then.
+        That position is before `end` if the last batch is incomplete, the columns are full, or the range is done.
+        Raises CorruptBatch with its position for bytes that are not a batch or do not match their checksum. The columns
+        cannot be used after that.
         """
         view = source if len(source) else b"\0"
         if start < 0 or start > end or end > len(source):
@@ -403,7 +407,7 @@ class RecordColumns:
                         self._put_messages(Message(whole[position : position + size]))
                     else:
                         attributes = data[position + 22]
-                        # A batch whose latest record is too early has none to give.
+                        # All records of this batch are too early.
                         if not attributes & 0x20 and _int64(data, position + 35) >= self.min_timestamp:
                             self._put_batch(whole, data, position, size, attributes)
                 except CorruptBatch as error:
@@ -415,7 +419,7 @@ class RecordColumns:
                 self.next_offset = _add(last_offset, 1)
             position += size
             if self.next_offset >= self.end_offset:
-                self.is_done = True  # what follows need not even be batches: a preallocated file ends in zeros
+                self.is_done = True  # the bytes that follow may not be batches: a preallocated file ends in zeros
             if self.is_full or self.is_done:
                 break
         return position
@@ -435,7 +439,7 @@ class RecordColumns:
         first = self.rows
         if attributes & 0x07:
             payload = b""
-            if count > 0:  # what the cleaner leaves of a batch whose records are all gone has nothing to decompress
+            if count > 0:  # an empty batch, left by the cleaner, has nothing to decompress
                 payload = _decompressed(attributes & 0x07, source[start + 61 : start + size])
             view = payload or b"\0"
             if _NATIVE:  # noqa: SIM108
@@ -463,7 +467,7 @@ class RecordColumns:
         return any(first <= base_offset <= last for first, last in self.aborted.get(producer_id, ()))
 
     def _reserve(self, count: int, size: int) -> None:
-        """Room for a batch of so many records, whose contents cannot be larger than the records' bytes."""
+        """Make room for a batch with so many records. Their contents cannot be larger than the bytes of the records."""
         if count < 0:
             raise CorruptBatch(f"record count is {count}")
         if count > size // _SMALLEST_RECORD:
@@ -483,7 +487,7 @@ class RecordColumns:
     def _reserve_headers(self, count: int, size: int) -> None:
         rows = self.rows + count
         self.header_ends.reserve(rows + 1, self.rows + 1)
-        # A header takes two bytes at least; its key may become three times as long when it is no UTF-8.
+        # A header has at least two bytes. Its key may become three times as long if it is not UTF-8.
         self.header_keys.reserve(size // 2, 3 * size)
         self.header_values.reserve(size // 2, size)
         if rows > self._header_room:
@@ -585,7 +589,7 @@ class RecordColumns:
         return held + self.header_keys.size + self.header_values.size
 
     def _put_headers(self, data: Buffer, position: int, stop: int, row: int) -> int:
-        """Append one record's headers; the position after them, -1 if they are broken."""
+        """Append one record's headers. Return the position after them, or -1 if they are malformed."""
         count, position = _varint(data, position, stop)
         if position < 0 or count < 0:
             return -1
@@ -614,7 +618,7 @@ class RecordColumns:
     def _fill_facts(
         self, first: int, header: Buffer, start: int, size: int, attributes: int, timestamp_type: int
     ) -> None:
-        """What all records of a batch have in common, for the rows that it gave."""
+        """Fill the columns whose value is the same for all records of a batch."""
         if self._timestamp_type is not None:
             self._timestamp_type._fill(first, self.rows, timestamp_type)
         if not self._wants_facts:
@@ -633,7 +637,7 @@ class RecordColumns:
                 column._fill(first, self.rows, value)
 
     def _put_messages(self, message: Message) -> None:
-        """A message, or a wrapper with those inside, of formats 0 and 1."""
+        """Append a message, or the messages inside a wrapper, of formats 0 and 1."""
         message.check()
         if not message.is_compressed and message.offset >= self.end_offset:
             self.is_done = True

@@ -1,4 +1,4 @@
-"""Followed: a partition, in the role that it is fetched for."""
+"""Followed: a partition with the follower role for which it is fetched."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Followed:
         self.id: PartitionId = (partition.topic_id, partition.key.partition)
         self.partition = partition
         self.role = role
-        self.due_ms = 0  # it rests until then
-        self.is_lost = False  # the leader has nothing at its log end
-        self.lag = 0  # behind the leader's high watermark, when it was last heard of
-        self.is_in_sync = False  # it is known to have no lag
+        self.due_ms = 0  # it is not fetched before then
+        self.is_lost = False  # this log end is outside the leader's log
+        self.lag = 0  # offsets behind the leader's high watermark, in the latest response
+        self.is_in_sync = False  # the latest response had no lag
         self._ahead: Want | None = None
 
     def ask_ahead(self, next_offset: Offset, last_epoch: LeaderEpoch) -> None:
@@ -32,11 +32,11 @@ class Followed:
         self.lag, self.is_in_sync = lag, not lag
 
     def note_out_of_range(self) -> None:
-        """Note that the leader has nothing at our log end."""
+        """Note that our log end is outside the leader's log."""
         self.is_lost = True
 
     def note_restart(self) -> None:
-        """Note that the log was cut or emptied so that the leader has what comes next."""
+        """Note that the log was cut or emptied, so that its end is in the leader's log."""
         self.is_lost = False
 
     def rest_until(self, due_ms: int) -> None:

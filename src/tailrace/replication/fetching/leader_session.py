@@ -1,7 +1,7 @@
 """LeaderSession: the fetch session of a follower with one leader (KIP-227), from the follower's side.
 
-The first request names every partition; the leader keeps them, and each request after that names only what is new or
-has changed since, and what is not wanted any more. Whenever the two may disagree, the next request begins anew.
+The first request lists every partition, and the leader keeps them. Later requests list only new and changed partitions,
+and those to forget. Whenever the two sides may disagree, the next request opens a new session.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LAST_EPOCH: Final = 2**31 - 1
 
 
 class Want(NamedTuple):
-    """What is asked of one partition."""
+    """The fetch position of one partition."""
 
     leader_epoch: LeaderEpoch
     fetch_offset: Offset
@@ -31,38 +31,38 @@ class LeaderSession:
     def __init__(self) -> None:
         self._id = 0
         self._epoch = _FIRST
-        self._told: dict[PartitionId, Want] = {}  # what the leader has of this session
+        self._sent: dict[PartitionId, Want] = {}  # the partitions of the session, as the leader has them
         self._asked: FetchRequest | None = None  # the request whose response continues the session
 
     @property
     def is_empty(self) -> bool:
-        return not self._told
+        return not self._sent
 
     def fill(self, request: FetchRequest, wants: Mapping[PartitionId, Want], partition_bytes_max: int) -> None:
-        """Put into a request what the leader does not know of these wishes."""
+        """Put the partitions into a request that differ from what the leader has."""
         is_first = self._epoch == _FIRST
-        news = wants if is_first else {key: want for key, want in wants.items() if self._told.get(key) != want}
-        gone = [] if is_first else [key for key in self._told if key not in wants]
+        news = wants if is_first else {key: want for key, want in wants.items() if self._sent.get(key) != want}
+        gone = [] if is_first else [key for key in self._sent if key not in wants]
         request.session_id = self._id
         request.session_epoch = self._epoch
         request.topics = _topics(news, partition_bytes_max)
         request.forgotten_topics_data = _forgotten(gone)
-        self._told = dict(wants)
+        self._sent = dict(wants)
         self._asked = request
 
     def answered(self, request: FetchRequest, response: Any) -> None:
-        """Continue the session after a response without an error, unless a new session was demanded meanwhile."""
+        """Continue the session after a response without an error, unless a new session is due."""
         if request is not self._asked:
             return
         if self._epoch == _FIRST:
             self._id = response.session_id
-        if not self._id:  # it keeps no session for us: every request names everything
+        if not self._id:  # the leader keeps no session: every request lists all partitions
             self._epoch = _FIRST
         else:
             self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
 
-    def begin_anew(self) -> None:
-        """The next request opens another session; if the leader still has this one, it closes it."""
+    def renew(self) -> None:
+        """Let the next request open a new session; the leader then closes the old one."""
         self._epoch = _FIRST
         self._asked = None
 

@@ -1,16 +1,16 @@
-"""ReplicaFetcher: what this broker follows at one leader, or its share of it, fetched with one request at a time.
+"""ReplicaFetcher: fetches partitions from one leader, with one request at a time.
 
     ready ──Fetch──► records: append │ diverging epoch: truncate │ OFFSET_OUT_OF_RANGE: lost │ any other error: rests
       ▲                                                                  │                           │
       ├──── ListOffsets: the leader's end, and its start if need be ◄────┘                           │
       └──── after replica.fetch.backoff.ms ◄─────────────────────────────────────────────────────────┘
 
-What a partition is fetched for is its role, which is another one in each leader epoch: an answer to an earlier one is
-of no use, and a partition that is not followed here any more (led, moved to another leader, deleted, its disk failed)
-is left out of the next request. Errors concern their partition only.
+A partition is fetched for its role, and each leader epoch has a new role. A response for an earlier role is ignored. A
+partition that is no longer followed here (led, moved to another leader, deleted, failed disk) is left out of the next
+request. An error affects only its partition.
 
-So is one that is throttled (throttles.py), while it is not in sync and the rate is exceeded. One that returned records
-goes to the end, so that each has its turn where there is more than a response may hold.
+A throttled partition (throttles.py) is also left out, while it is not in sync and the rate is exceeded. A partition
+that returned records goes to the end of the request, so that each gets its turn if a response cannot hold all.
 """
 
 from __future__ import annotations
@@ -56,9 +56,8 @@ class ReplicaFetcher:
         number: int = 0,
         resting: set[ReplicaFetcher] | None = None,
     ) -> None:
-        """`locate`: where the leader is, by the metadata of now. `moved` is told when records or watermarks came.
-        `number`: which of the fetchers for this leader it is; each has a connection of its own. `resting` has it while
-        no request of its own is on its way."""
+        """`locate` finds the leader's address in the metadata. `moved` is called when records or watermarks arrived.
+        `number`: among the fetchers of this leader. `resting` contains the fetcher while no request is under way."""
         self.leader_id = leader_id
         self._settings = settings
         self._outbox = outbox
@@ -82,7 +81,7 @@ class ReplicaFetcher:
     def _is_asking(self, is_asking: bool) -> None:
         (self._resting.discard if is_asking else self._resting.add)(self)
 
-    # What is followed
+    # Followed partitions
 
     def add(self, partition: Partition, role: FollowerRole) -> None:
         key = (partition.topic_id, partition.key.partition)
@@ -92,10 +91,10 @@ class ReplicaFetcher:
             self._due_ms = 0
 
     def release(self) -> list[Partition]:
-        """Follow nothing any more; what was followed. An answer that is on its way is passed over."""
+        """Follow nothing any more; return the partitions. A response that arrives later is ignored."""
         released = [one.partition for one in self._followed.values()]
         self._followed.clear()
-        self._session.begin_anew()
+        self._session.renew()
         return released
 
     def _is_followed(self, one: Followed) -> bool:
@@ -107,7 +106,7 @@ class ReplicaFetcher:
         )
 
     def _drop_others(self) -> None:
-        """What is not followed here any more."""
+        """Remove partitions that are no longer followed here."""
         for one in [one for one in self._followed.values() if not self._is_followed(one)]:
             del self._followed[one.id]
 
@@ -117,7 +116,7 @@ class ReplicaFetcher:
 
     @property
     def is_idle(self) -> bool:
-        """There is nothing to fetch from this leader any more."""
+        """True if there is nothing to fetch and no request is under way."""
         return not self._followed and not self._is_asking
 
     def next_deadline_ms(self) -> int | None:
@@ -125,12 +124,12 @@ class ReplicaFetcher:
 
     def close(self) -> None:
         if self._peer is not None:
-            self._outbox.leave(self._peer)
+            self._outbox.disconnect(self._peer)
 
-    # Asking
+    # Requests
 
     def step(self, now_ms: int) -> None:
-        """Send the next request, if none is on its way and it is time."""
+        """Send the next request, if none is under way and it is due."""
         if self._is_asking or now_ms < self._due_ms:
             return
         self._drop_others()
@@ -164,7 +163,7 @@ class ReplicaFetcher:
         return peer._replace(channel=f"{peer.channel}-{self.number}")
 
     def _unthrottled(self, ready: list[Followed], now_ms: int) -> list[Followed]:
-        """Without those that have to wait for the rate to fall."""
+        """Return the partitions that are not throttled."""
         throttle = self._settings.throttle
         if throttle is None:
             return ready
@@ -174,7 +173,7 @@ class ReplicaFetcher:
         return [one for one in ready if one.id not in held]
 
     def _reach(self, peer: Peer | None) -> None:
-        """The leader is at another address, or at none."""
+        """Close the connection: the leader has another address, or none."""
         self.close()
         self._peer = peer
         self._session = LeaderSession()
@@ -197,7 +196,7 @@ class ReplicaFetcher:
         def answered(response: Any, now_ms: int) -> None:
             self._is_asking = False
             if response.error_code:
-                session.begin_anew()
+                session.renew()
                 self._refused(ErrorCode(response.error_code), now_ms)
             else:
                 session.answered(request, response)
@@ -216,7 +215,7 @@ class ReplicaFetcher:
     ) -> None:
         def failed(failure: Failure, now_ms: int) -> None:
             self._is_asking = False
-            self._session.begin_anew()
+            self._session.renew()
             self._due_ms = now_ms + self._settings.backoff_ms
             self._limited_log.write(
                 logging.WARNING, failure.name, now_ms, "no fetch", leader=self.leader_id, error=failure.value
@@ -232,7 +231,7 @@ class ReplicaFetcher:
         if code not in (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH):
             self._due_ms = now_ms + self._settings.backoff_ms
 
-    # Answers
+    # Responses
 
     def _take(self, asked: dict[PartitionId, tuple[Followed, Offset]], response: Any, now_ms: int) -> None:
         later: list[tuple[Followed, Any]] = []
@@ -245,9 +244,9 @@ class ReplicaFetcher:
                     or not self._is_followed(one)
                     or one.role.fetch_offset != offset
                 ):
-                    # To an earlier role, or from before something else has moved its end. The session has told what
-                    # nobody has taken, a high watermark perhaps, and would not tell it again.
-                    self._session.begin_anew()
+                    # The response is for an earlier role, or the log end has moved since. What it contains, perhaps a
+                    # high watermark, is ignored, and the leader would not send it again in this session.
+                    self._session.renew()
                 elif self._may_ask_ahead(one, answer):
                     later.append((one, answer))
                 else:
@@ -260,10 +259,10 @@ class ReplicaFetcher:
                 self._take_partition(one, answer, now_ms)
 
     def _may_ask_ahead(self, one: Followed, answer: Any) -> bool:
-        """Return True if the next records can be asked for before these are appended; the leader reads meanwhile.
+        """Return True if the next records can be requested before these are appended, while the leader reads them.
 
-        A fetch offset claims that all records below it are here. A claim below the leader's high watermark commits
-        nothing and brings no replica into the ISR, so nothing is lost if the append fails or the broker crashes.
+        A fetch offset claims that all records below it are stored here. A claim below the leader's high watermark
+        commits nothing and adds no replica to the ISR. So nothing is lost if the append fails or the broker crashes.
         """
         records = answer.records
         if answer.error_code or records is None or len(records) < self._settings.ahead_bytes_min:
@@ -286,11 +285,11 @@ class ReplicaFetcher:
         except OSError as error:
             self._partitions.failed(one.partition, error)
             if is_shortage(error):
-                self._session.begin_anew()
+                self._session.renew()
                 self._rest(one, now_ms)
         except (KafkaError, CorruptBatch, SegmentOverflow) as error:
-            _log.error("%s cannot take what its leader %d sends: %s", one.partition.key, self.leader_id, error)
-            self._session.begin_anew()
+            _log.error("%s cannot append the records of its leader %d: %s", one.partition.key, self.leader_id, error)
+            self._session.renew()
             self._rest(one, now_ms)
 
     def _append(self, one: Followed, answer: Any, now_ms: int) -> None:
@@ -302,9 +301,15 @@ class ReplicaFetcher:
         if diverging.epoch >= 0:
             before = role.fetch_offset
             end = role.truncate_at(EpochEnd(diverging.epoch, diverging.end_offset), now_ms)
-            _log.info("%s: cut from %d to %d, where it diverges from leader %d", key, before, end, self.leader_id)
-            # The high watermark that came along cannot be taken yet, and the session would not tell it again.
-            self._session.begin_anew()
+            _log.info(
+                "%s: cut the log from offset %d to %d, where it diverges from leader %d",
+                key,
+                before,
+                end,
+                self.leader_id,
+            )
+            # The high watermark of this response cannot be used yet, and would not be sent again in this session.
+            self._session.renew()
             self._moved(key, now_ms)
             return
         records = answer.records or b""
@@ -329,7 +334,7 @@ class ReplicaFetcher:
     def _partition_refused(self, one: Followed, code: ErrorCode, now_ms: int) -> None:
         key = one.partition.key
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            _log.info("%s: leader %d has nothing at offset %d", key, self.leader_id, one.role.fetch_offset)
+            _log.info("%s: offset %d is outside the log of leader %d", key, one.role.fetch_offset, self.leader_id)
             one.note_out_of_range()
             return
         self._limited_log.write(
@@ -340,12 +345,12 @@ class ReplicaFetcher:
     def _rest(self, one: Followed, now_ms: int) -> None:
         one.rest_until(now_ms + self._settings.backoff_ms)
 
-    # Where the leader has nothing at our log end
+    # Our log end is outside the leader's log
 
     def _look_up(
         self, peer: Peer, lost: Sequence[Followed], what: int, ends: dict[PartitionId, Offset] | None = None
     ) -> None:
-        """Ask for the leader's end, and for its start where that is not below ours."""
+        """Ask for the leader's log end, and for its start if that may be above our end."""
         by_key = {one.partition.key: one for one in lost}
 
         def answered(response: Any, now_ms: int) -> None:
@@ -381,7 +386,7 @@ class ReplicaFetcher:
     def _restart(self, one: Followed, leader_start: Offset, leader_end: Offset, now_ms: int) -> None:
         before = one.role.fetch_offset
         one.note_restart()
-        self._session.begin_anew()
+        self._session.renew()
         try:
             end = one.role.restart_at(leader_start, leader_end, now_ms)
         except OSError as error:
@@ -389,7 +394,6 @@ class ReplicaFetcher:
             if is_shortage(error):
                 self._rest(one, now_ms)
             return
-        _log.warning(
-            "%s: goes on at %d after %d, as its leader %d has it", one.partition.key, end, before, self.leader_id
-        )
-        self._moved(one.partition.key, now_ms)
+        key = one.partition.key
+        _log.warning("%s: continues at %d after %d, as in the log of leader %d", key, end, before, self.leader_id)
+        self._moved(key, now_ms)

@@ -1,7 +1,8 @@
-"""ReplicaFetchers: the fetchers of a broker, num.replica.fetchers of them for each leader that it follows.
+"""ReplicaFetchers: the fetchers of a broker: num.replica.fetchers for each leader that it follows.
 
-Which of them a partition belongs to is what Kafka's hash of its name says, so that the same partitions share a request
-and a connection as they do there. With another number they are dealt out anew; what is on its way is not waited for.
+A partition belongs to the fetcher that Kafka's hash of its name selects, so that the same partitions share a request
+and a connection as in Kafka. If the number changes, the partitions are distributed again without waiting for requests
+under way.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def fetcher_of(key: TopicPartition, count: int) -> int:
-    """The number of the fetcher, of so many, that has a partition."""
+    """Return the number of the fetcher that has a partition, among `count` fetchers."""
     return java_abs(to_int32(31 * java_hash(key.topic) + key.partition)) % count
 
 
@@ -44,13 +45,14 @@ class ReplicaFetchers:
         self._moved = moved
         self._count = count  # for each leader
         self._fetchers: dict[tuple[BrokerId, int], ReplicaFetcher] = {}
-        self._resting: set[ReplicaFetcher] = set()  # those of them that wait for no answer: few
+        self._resting: set[ReplicaFetcher] = set()  # those without a request under way: few
 
     def __len__(self) -> int:
         return len(self._fetchers)
 
     def follow(self, partition: Partition) -> None:
-        """A partition has its role; if it follows somebody, it is fetched from there. Other fetchers see it go."""
+        """Fetch a partition from the leader that its role names, if any. The other fetchers notice that by
+        themselves."""
         role = partition.role
         if not isinstance(role, FollowerRole) or role.leader_id < 0:
             return
@@ -70,10 +72,10 @@ class ReplicaFetchers:
         fetcher.add(partition, role)
 
     def resize(self, count: int) -> None:
-        """From now on there are so many for each leader."""
+        """Set the number of fetchers for each leader."""
         if count == self._count:
             return
-        _log.info("fetchers for each leader: %d, there were %d", count, self._count)
+        _log.info("fetchers for each leader: %d, before: %d", count, self._count)
         self._count = count
         for fetcher in list(self._fetchers.values()):
             for partition in fetcher.release():
@@ -81,7 +83,7 @@ class ReplicaFetchers:
 
     @property
     def max_lag(self) -> int:
-        """How far the follower that lags most is behind its leader's high watermark."""
+        """Return the largest lag of a followed partition behind its leader's high watermark."""
         return max((one.max_lag for one in self._fetchers.values()), default=0)
 
     def tick(self, now_ms: int) -> None:

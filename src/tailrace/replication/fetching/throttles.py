@@ -1,11 +1,11 @@
-"""LeaderThrottle, FollowerThrottle: how fast replicas catch up, for the partitions that their topics name.
+"""LeaderThrottle, FollowerThrottle: limits of the replication rate, for the replicas that topic configs list.
 
     leader.replication.throttled.rate     what the leader sends; leader.replication.throttled.replicas of a topic
     follower.replication.throttled.rate   what a follower fetches; follower.replication.throttled.replicas
 
-A topic names replicas as a list of partition:broker, or all with `*`. While the rate is exceeded, the leader answers
-followers that are not in sync with nothing of these partitions, and a follower that is not in sync does not ask for
-them. Those in sync are never held up; but what they take counts.
+A topic lists replicas as partition:broker, or all with `*`. While the rate is exceeded, the leader returns no records
+of these partitions to followers that are not in sync, and a follower that is not in sync does not fetch them. Replicas
+in sync are never throttled, but their traffic counts.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 endpoints.py           Endpoint: name, host and port of a listener
 listener.py            Listener: one bound endpoint
 acceptor.py            Acceptor: accepts within the limits
-connection_limits.py   ConnectionLimits: max.connections and its kin
+connection_limits.py   ConnectionLimits: max.connections and related configs
 held_sockets.py        HeldSockets: refused connections, closed after a delay
 descriptors.py         Descriptors: the process's limit of file descriptors
 connections.py         Connections: all open connections, their interest, pauses and idle times

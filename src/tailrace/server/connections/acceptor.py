@@ -1,18 +1,17 @@
-"""Acceptor: takes new connections from the listeners, as fast and as many as the limits allow.
+"""Acceptor: accepts connections from the listeners, within the limits of rate and number.
 
-A listener that may not take more leaves the poll until a connection goes, a rate allows the next one, or, when the
-process is short of descriptors, a second has passed: its clients wait in the backlog and the loop does not spin. An
+A listener at a limit leaves the poll until a connection is closed, or a rate allows the next one. If the process is
+short of descriptors, the listener waits a second. Its clients wait in the backlog, and the loop does not spin. An
 accepted socket that would take from the reserve for files (`descriptors.py`) is closed at once.
 
-An address that opens more connections than its quota allows does not hold up the others: what it opens too many is
-accepted, held off for as long as the broker says, and closed.
+An address that exceeds its rate of connections does not delay others: its excess connections are accepted, held for the
+time that the broker returns, and closed.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from select import EPOLLIN, epoll
 from typing import Final
 
 from tailrace.diagnostics.limited_log import LimitedLog
@@ -21,8 +20,9 @@ from tailrace.server.broker_seam import BrokerCore
 from tailrace.server.connections.connection_limits import ConnectionLimits
 from tailrace.server.connections.held_sockets import HeldSockets
 from tailrace.server.connections.listener import Accepted, Listener
+from tailrace.server.loop.poll import READABLE, Poll, forget
 
-ACCEPTS_MAX: Final = 64  # in one pass, so that a rush of connections does not hold up those that are there
+ACCEPTS_MAX: Final = 64  # in one pass, so that many new connections do not delay the open ones
 
 
 class Acceptor:
@@ -30,7 +30,7 @@ class Acceptor:
         self,
         listeners: Sequence[Listener],
         limits: ConnectionLimits,
-        poll: epoll,
+        poll: Poll,
         log: LimitedLog,
         welcome: Callable[[Accepted, str, int], object],
         broker: BrokerCore,
@@ -42,14 +42,14 @@ class Acceptor:
         self._hold_off_ms = broker.connection_hold_off_ms
         self._held = HeldSockets(limits.held_max)
         self._open = {listener.descriptor: listener for listener in listeners}
-        self._paused: dict[int, int | None] = {}  # descriptor → when to go on; None: when a connection goes
+        self._paused: dict[int, int | None] = {}  # descriptor → when to resume; None: when a connection is closed
         self.accepted = 0
         self.refused = 0
 
     def start(self) -> None:
         for descriptor, listener in self._open.items():
             listener.listen()
-            self._poll.register(descriptor, EPOLLIN)
+            self._poll.register(descriptor, READABLE)
 
     @property
     def paused(self) -> int:
@@ -59,7 +59,7 @@ class Acceptor:
         return descriptor in self._open
 
     def accept(self, descriptor: int, now_ms: int) -> None:
-        """A listener has clients waiting."""
+        """Accept clients that wait at a listener."""
         listener = self._open[descriptor]
         for _ in range(ACCEPTS_MAX):
             wait_ms = self._limits.wait_ms(listener.name, now_ms)
@@ -74,12 +74,12 @@ class Acceptor:
                 if is_shortage(error):
                     self._wait_for_resources(descriptor, error.strerror, now_ms)
                     return
-                continue  # that client has already gone
+                continue  # the client has already disconnected
             self.accepted += 1
             if self._limits.is_reserved(accepted.socket.fileno()):
                 self.refused += 1
                 accepted.socket.close()
-                self._wait_for_resources(descriptor, "the rest of the descriptors is kept for files", now_ms)
+                self._wait_for_resources(descriptor, "the remaining descriptors are reserved for files", now_ms)
                 return
             if hold_ms := self._hold_off_ms(accepted.host, now_ms):
                 self.refused += 1
@@ -100,12 +100,12 @@ class Acceptor:
                 logging.WARNING,
                 "refused",
                 now_ms,
-                "connection refused: its address has the maximum",
+                "connection refused: its address has max.connections.per.ip connections",
                 client=accepted.host,
             )
 
     def left(self, listener: str, host: str) -> None:
-        """A connection has gone: there may be a slot."""
+        """Note that a connection was closed, so that a slot may be free."""
         self._limits.leave(listener, host)
         if self._paused:
             self._resume(lambda until_ms: until_ms is None)
@@ -122,9 +122,10 @@ class Acceptor:
         self._resume(lambda until_ms: until_ms is not None and until_ms <= now_ms)
 
     def close(self) -> None:
-        """No more connections; those in the backlog are turned away."""
-        for listener in self._open.values():
-            listener.close()  # which takes it out of the poll, too
+        """Stop accepting; refuse the connections in the backlog."""
+        for descriptor, listener in self._open.items():
+            forget(self._poll, descriptor)
+            listener.close()
         self._open.clear()
         self._paused.clear()
         self._held.close()
@@ -141,4 +142,4 @@ class Acceptor:
     def _resume(self, is_due: Callable[[int | None], bool]) -> None:
         for descriptor in [descriptor for descriptor, until_ms in self._paused.items() if is_due(until_ms)]:
             del self._paused[descriptor]
-            self._poll.register(descriptor, EPOLLIN)
+            self._poll.register(descriptor, READABLE)

@@ -1,11 +1,11 @@
-"""ConnectionLimits: how many connections there may be and how fast they may come.
+"""ConnectionLimits: the maximum number of connections, and the maximum rate of new ones.
 
-A connection that finds no free slot, or that comes too fast, waits in the backlog: nothing is accepted until there is a
-slot or the time has come. One address with too many connections is refused, since waiting would hold up the others.
-This is how Kafka treats `max.connections`, `max.connection.creation.rate` and `max.connections.per.ip`. The process's
-limit of descriptors bounds the number of connections as well (`descriptors.py`).
+A connection without a free slot, or above the rate, waits in the backlog: nothing is accepted until there is a slot or
+the rate allows it. An address with too many connections is refused, since waiting would delay other clients. Kafka does
+the same for `max.connections`, `max.connection.creation.rate` and `max.connections.per.ip`. The process's limit of
+descriptors bounds the number of connections as well (`descriptors.py`).
 
-A rate is an average over ten seconds, as in Kafka: ten seconds' worth may come at once.
+A rate is an average over ten seconds, as in Kafka: the connections of ten seconds may arrive at once.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class ConnectionLimits:
         return min(HELD_MAX, self._descriptors.connections_max // 4)
 
     def change(self, settings: LimitSettings) -> None:
-        """Other limits from now on; connections that are there stay."""
+        """Set other limits; open connections stay."""
         self._settings = settings
         self._rate = _rate_limit(settings.creation_rate_max)
         self._listener_rates.clear()
 
     def has_slot(self, listener: str) -> bool:
-        """Whether the number of connections allows one more on this listener."""
+        """Return True if the limits allow one more connection on this listener."""
         listener_max = self._settings.listener_connections_max.get(listener, INT_MAX)
         connections_max = min(self._settings.connections_max, self._descriptors.connections_max)
         return self._total < connections_max and self._by_listener.get(listener, 0) < listener_max
@@ -52,12 +52,12 @@ class ConnectionLimits:
         return descriptor >= self._descriptors.reserve_start
 
     def wait_ms(self, listener: str, now_ms: int) -> int:
-        """How long the rates ask to wait before the next connection; 0 if it may come now."""
+        """Return how long the rates require to wait before the next connection, or 0."""
         rates = self._rates(listener)
         return max((rate.wait_ms(now_ms) for rate in rates), default=0)
 
     def admit(self, listener: str, host: str, now_ms: int) -> bool:
-        """A connection has been accepted: count it, or say no because its address has too many."""
+        """Count an accepted connection. Return False if its address has too many."""
         for rate in self._rates(listener):
             rate.take(now_ms)
         count = self._by_host.get(host, 0)
@@ -69,7 +69,7 @@ class ConnectionLimits:
         return True
 
     def leave(self, listener: str, host: str) -> None:
-        """A connection that was admitted has gone."""
+        """Note that an admitted connection was closed."""
         self._total -= 1
         self._by_listener[listener] -= 1
         if self._by_host[host] == 1:
@@ -88,7 +88,7 @@ class ConnectionLimits:
 
 
 class _RateLimit:
-    """A bucket that holds ten seconds' worth and fills at the rate."""
+    """A token bucket that holds the connections of ten seconds, and fills at the rate."""
 
     def __init__(self, per_second: int) -> None:
         self._per_second = per_second

@@ -1,4 +1,4 @@
-"""Connections: those that are open, what each is registered for, and their pauses and idle times."""
+"""Connections: all open connections, the events they are registered for, their pauses and idle times."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from itertools import count
-from select import EPOLLIN, epoll
 from typing import Final
 
 from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.model.log_fields import fields
 from tailrace.server.broker_seam import BrokerCore, Handle
-from tailrace.server.connections.connection import CLOSING, THROTTLED, WAITING, Connection
+from tailrace.server.connections.connection import THROTTLED, WAITING, Connection
 from tailrace.server.connections.listener import Accepted
 from tailrace.server.connections.request_memory import RequestMemory
 from tailrace.server.connections.slow_requests import SlowRequests
+from tailrace.server.loop.poll import READABLE, Poll, forget
 from tailrace.server.receiving.frame_input import FrameInput
 from tailrace.server.receiving.receive_buffers import FrameBuffers
 from tailrace.server.sending.slice_sender import SliceSender
 from tailrace.server.settings import ServerSettings
-from tailrace.server.tls.undecrypted import Undecrypted
+from tailrace.server.tls.tls_backlog import TlsBacklog
 
 _LOGGER: Final = logging.getLogger("tailrace.connection")
 
 
-PROOF_MS_MAX: Final = 30_000  # how long a client may take for TLS and for saying who it is
+PROOF_MS_MAX: Final = 30_000  # for TLS and authentication of a new client
 
 
 class Connections:
-    def __init__(self, poll: epoll, settings: ServerSettings, broker: BrokerCore, now_ms: int) -> None:
+    def __init__(self, poll: Poll, settings: ServerSettings, broker: BrokerCore, now_ms: int) -> None:
         self._poll = poll
         self._request_bytes_max = settings.request_bytes_max
         self._buffers = FrameBuffers()
@@ -40,14 +40,14 @@ class Connections:
         self._handle_guarded = broker.handle_guarded
         self._guarded = settings.guarded
         self._tls = settings.tls
-        # Until when a connection has to be proven, and which. The oldest goes if more than half of all are unproven.
+        # (deadline, connection) of unauthenticated clients. The oldest is closed if they are more than half of all.
         self._unproven: deque[tuple[int, int]] = deque()
         self._unproven_max = max(min(settings.limits.connections_max, settings.descriptors.connections_max) // 2, 1)
-        self.undecrypted = Undecrypted()
+        self.tls_backlog = TlsBacklog()
         self._idle_ms_max = settings.idle_ms_max
-        self._sweep_ms = now_ms  # when to look for idle ones next
+        self._sweep_ms = now_ms  # the next check for idle connections
         self._slow = SlowRequests(settings.idle_ms_max)
-        self._pauses: list[tuple[int, int]] = []  # a heap: when a pause ends, whose it is
+        self._pauses: list[tuple[int, int]] = []  # a heap of (end of the pause, connection id)
         self.by_id: dict[int, Connection] = {}
         self.by_descriptor: dict[int, Connection] = {}
         self.closed: Counter[str] = Counter()
@@ -56,14 +56,17 @@ class Connections:
         return len(self.by_id)
 
     def __iter__(self) -> Iterator[Connection]:
-        """A copy of the list, so that connections may be closed on the way."""
+        """Iterate over a copy of the list, so that connections may be closed meanwhile."""
         return iter(list(self.by_id.values()))
 
     def add(self, accepted: Accepted, listener: str, now_ms: int) -> Connection:
-        context = ConnectionContext(next(self._ids), listener, accepted.host, accepted.port)
-        frames = FrameInput(self._request_bytes_max, self._buffers)
+        is_guarded = listener in self._guarded
+        context = ConnectionContext(
+            next(self._ids), listener, accepted.host, accepted.port, is_authenticated=not is_guarded
+        )
+        frames = FrameInput(self._guarded[listener] if is_guarded else self._request_bytes_max, self._buffers)
         connection = self._make(accepted, context, frames, now_ms)
-        self._poll.register(connection.descriptor, EPOLLIN)
+        self._poll.register(connection.descriptor, READABLE)
         self.by_id[connection.id] = connection
         self.by_descriptor[connection.descriptor] = connection
         if _LOGGER.isEnabledFor(logging.DEBUG):
@@ -71,11 +74,11 @@ class Connections:
         return connection
 
     def _make(self, accepted: Accepted, context: ConnectionContext, frames: FrameInput, now_ms: int) -> Connection:
-        """A connection as its listener has them."""
+        """Make a connection for its kind of listener."""
         handle: Handle = self._handle
         tls = self._tls.get(context.listener)
         if context.listener in self._guarded:
-            handle = self._guarded_handle(context, frames)
+            handle = self._guarded_handle(frames)
         elif tls is None:
             return Connection(accepted.socket, context, frames, handle, now_ms)
         self._unproven.append((now_ms + PROOF_MS_MAX, context.connection_id))
@@ -83,65 +86,57 @@ class Connections:
             return Connection(accepted.socket, context, frames, handle, now_ms)
         from tailrace.server.tls.tls_connection import TlsConnection
 
-        return TlsConnection(accepted, context, frames, handle, now_ms, tls=tls, undecrypted=self.undecrypted)
+        return TlsConnection(accepted, context, frames, handle, now_ms, tls=tls, tls_backlog=self.tls_backlog)
 
-    def _guarded_handle(self, context: ConnectionContext, frames: FrameInput) -> Handle:
-        """For a client that has to say who it is, and before that may send only so much."""
-        context.is_authenticated = False
-        frames.limit = self._guarded[context.listener]
+    def _guarded_handle(self, frames: FrameInput) -> Handle:
+        """Return the handler for a client that has to authenticate before it may send large frames."""
 
         def handle(frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
             may_follow = self._handle_guarded(frame, context, now_ms)
             if context.is_authenticated:
-                frames.limit = self._request_bytes_max
+                frames.allow(self._request_bytes_max)
             return may_follow
 
         return handle
 
     def remove(self, connection: Connection, reason: str, slices: SliceSender) -> None:
-        """Close it; nothing more is done for it."""
-        self.undecrypted.discard(connection)
+        """Close a connection and drop its work."""
+        self.tls_backlog.discard(connection)
         del self.by_id[connection.id]
         del self.by_descriptor[connection.descriptor]
-        connection.hold = CLOSING
-        connection.is_unsent = False
-        connection.output.clear(slices)
-        # Closing the only descriptor of a socket takes it out of the poll.
-        connection.socket.close()
+        forget(self._poll, connection.descriptor)
+        connection.close(slices)
         self.closed[reason] += 1
         if _LOGGER.isEnabledFor(logging.DEBUG):
             _LOGGER.debug("connection closed", extra=fields(client=connection.peer, reason=reason))
 
     def want(self, connection: Connection, interest: int) -> None:
-        """Register it for something else: reading, writing, or nothing."""
-        if connection.interest != interest:
-            self._poll.modify(connection.descriptor, interest)
-            connection.interest = interest
+        """Register a connection for other events: reading, writing, or none."""
+        connection.want(self._poll, interest)
 
     def pause(self, connection: Connection, until_ms: int) -> None:
-        """A throttled connection has been sent its reply: its pause begins."""
+        """Begin the pause of a throttled connection whose reply was sent."""
         heapq.heappush(self._pauses, (until_ms, connection.id))
 
     def put_off(self, connections: Iterable[Connection], now_ms: int) -> int:
-        """They have more to ask, and have had their share: they go on after all others. When that is."""
+        """Let connections that have used their share continue after all others. Return when that is."""
         for connection in connections:
-            connection.hold |= THROTTLED
+            connection.put_off()
             heapq.heappush(self._pauses, (now_ms, connection.id))
         return now_ms
 
     def take_rested(self, now_ms: int) -> list[Connection]:
-        """Those whose pause is over."""
+        """Return the connections whose pause is over."""
         rested = []
         while self._pauses and self._pauses[0][0] <= now_ms:
             connection = self.by_id.get(heapq.heappop(self._pauses)[1])
             if connection is not None:
-                connection.hold &= ~THROTTLED
-                connection.active_ms = now_ms  # it was not silent of its own accord
+                connection.end_pause(now_ms)
                 rested.append(connection)
         return rested
 
     def take_overdue(self, now_ms: int) -> list[tuple[Connection, str]]:
-        """Those whose time is up, and why."""
+        """Return the connections to close, with the reason."""
         late = dict.fromkeys(self._take_unproven(now_ms), "unproven")
         if self._memory.is_due:
             late = dict.fromkeys(self._memory.take_excess(self.by_id.values()), "memory") | late
@@ -153,7 +148,7 @@ class Connections:
         return self._memory.is_due
 
     def _take_idle(self, now_ms: int) -> list[Connection]:
-        """Those that have been silent for too long, if it is time to look. One that waits for us is not silent."""
+        """Return idle connections, if a check is due. A connection that waits for the broker is not idle."""
         if self._idle_ms_max <= 0 or now_ms < self._sweep_ms:
             return []
         self._sweep_ms = now_ms + max(self._idle_ms_max // 10, 1)
@@ -167,7 +162,7 @@ class Connections:
         ]
 
     def _take_unproven(self, now_ms: int) -> list[Connection]:
-        """Those that have taken too long to say who they are."""
+        """Return the connections that did not authenticate in time."""
         late = []
         while self._unproven and (self._unproven[0][0] <= now_ms or len(self._unproven) > self._unproven_max):
             connection = self.by_id.get(self._unproven.popleft()[1])
@@ -176,7 +171,7 @@ class Connections:
         return late
 
     def next_deadline_ms(self) -> int | None:
-        """When one of these has something to do."""
+        """Return the earliest deadline of these connections, or None."""
         due_ms = [self._pauses[0][0]] if self._pauses else []
         if self._unproven:
             due_ms.append(0 if len(self._unproven) > self._unproven_max else self._unproven[0][0])

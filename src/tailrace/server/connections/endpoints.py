@@ -1,9 +1,9 @@
-"""Endpoint: a listener's name, host and port, out of Kafka's `listeners` and `advertised.listeners`.
+"""Endpoint: name, host and port of a listener, from Kafka's `listeners` and `advertised.listeners`.
 
     listeners=PLAINTEXT://:9092,INTERNAL://[::1]:9093
 
-A name is case-blind and kept in upper case. An empty host means every interface, port 0 a port that the system picks.
-Names differ; ports differ too, unless one host is an IPv4 address and the other an IPv6 address.
+A name is case-insensitive and kept in upper case. An empty host means every interface, port 0 a port that the system
+chooses. Names differ; ports differ too, unless one host is an IPv4 address and the other an IPv6 address.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Endpoint(NamedTuple):
 
 
 def parse_endpoints(key: str, text: str) -> tuple[Endpoint, ...]:
-    """The endpoints of `listeners` or `advertised.listeners`."""
+    """Parse `listeners` or `advertised.listeners`."""
     endpoints = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
         match = _ENDPOINT.fullmatch(entry)
@@ -46,17 +46,17 @@ def parse_endpoints(key: str, text: str) -> tuple[Endpoint, ...]:
         if not name:
             raise InvalidConfig(f"{key}: {entry!r} has no listener name")
         if port > PORT_MAX:
-            raise InvalidConfig(f"{key}: {entry!r} has a port above {PORT_MAX}")
+            raise InvalidConfig(f"{key}: {entry!r} has a port above the limit, {PORT_MAX}")
         endpoints.append(Endpoint(name, host, port))
     names = [endpoint.name for endpoint in endpoints]
     for name in names:
         if names.count(name) > 1:
-            raise InvalidConfig(f"{key}: listener {name} is there more than once")
+            raise InvalidConfig(f"{key}: listener {name} is listed twice; choose different names")
     return tuple(endpoints)
 
 
 def check_ports(key: str, endpoints: Sequence[Endpoint]) -> None:
-    """Refuse two listeners on one port, unless they are on the two IP stacks."""
+    """Refuse two listeners on one port, unless one has an IPv4 and the other an IPv6 address."""
     by_port: dict[int, list[Endpoint]] = {}
     for endpoint in endpoints:
         if endpoint.port:
@@ -70,7 +70,7 @@ def check_ports(key: str, endpoints: Sequence[Endpoint]) -> None:
 
 
 def protocols_of(endpoints: Iterable[Endpoint], protocol_map: Mapping[str, str]) -> dict[str, str]:
-    """The security protocol of each listener, by its name."""
+    """Return the security protocol of each listener, by name."""
     found = {}
     for endpoint in endpoints:
         default = endpoint.name if endpoint.name in PROTOCOLS else None
@@ -82,7 +82,7 @@ def protocols_of(endpoints: Iterable[Endpoint], protocol_map: Mapping[str, str])
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
-    """`listener.security.protocol.map`: NAME:PROTOCOL,…"""
+    """Parse `listener.security.protocol.map`: NAME:PROTOCOL,…"""
     protocols = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = entry.rpartition(":")
@@ -93,20 +93,25 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 
 
 def advertise(bound: Sequence[Endpoint], wanted: Sequence[Endpoint], host_name: str) -> tuple[Endpoint, ...]:
-    """What clients are told: `advertised.listeners`, or else the listeners themselves, with real hosts and ports.
+    """Return the addresses for clients: `advertised.listeners`, or else the listeners, with real hosts and ports.
 
-    A host that stands for every interface is replaced by this machine's name, port 0 by the port that was bound.
+    A host that means every interface is replaced by this machine's name, port 0 by the bound port.
     """
     by_name = {endpoint.name: endpoint for endpoint in bound}
-    told = []
+    advertised = []
     for endpoint in wanted or bound:
         if endpoint.name not in by_name:
-            raise InvalidConfig(f"advertised.listeners: {endpoint.name} is not among the listeners")
+            raise InvalidConfig(
+                f"advertised.listeners: {endpoint.name} is not one of the listeners: {', '.join(by_name)}"
+            )
         if wanted and endpoint.host in _NOWHERE:
-            raise InvalidConfig(f"advertised.listeners: nobody can connect to {endpoint.host}")
+            raise InvalidConfig(
+                f"advertised.listeners: clients cannot connect to {endpoint.host}; use a host name or an address of "
+                "this machine"
+            )
         host = host_name if endpoint.host in ("", *_NOWHERE) else endpoint.host
-        told.append(Endpoint(endpoint.name, host, endpoint.port or by_name[endpoint.name].port))
-    return tuple(told)
+        advertised.append(Endpoint(endpoint.name, host, endpoint.port or by_name[endpoint.name].port))
+    return tuple(advertised)
 
 
 def _ip_version(host: str) -> int:

@@ -1,6 +1,6 @@
-"""HeldSockets: connections of addresses that open too many, kept for a while and then closed.
+"""HeldSockets: connections of addresses that open too many, held for some time and then closed.
 
-Closed at once, such a client would come again at once. Nothing is read from it; it waits, and so does its next try.
+If such a connection were closed at once, its client would reconnect at once. Nothing is read from a held connection.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from itertools import count
 from socket import socket
 from typing import Final
 
-HELD_MAX: Final = 256  # descriptors that those who come too fast may take; beyond, the one that waits longest goes
+HELD_MAX: Final = 256  # descriptors for held connections; beyond that, the oldest one is closed
 
 
 class HeldSockets:
     def __init__(self, most: int = HELD_MAX) -> None:
         self._most = most
-        self._heap: list[tuple[int, int, socket]] = []  # when to close it, in which order they came
+        self._heap: list[tuple[int, int, socket]] = []  # (closing time, order of arrival, socket)
         self._numbers = count()
 
     def __len__(self) -> int:

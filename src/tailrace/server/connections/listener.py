@@ -1,8 +1,8 @@
 """Listener: one endpoint that clients connect to.
 
-It is bound first, so that its port is known, and listens later, when there is a broker to answer: between the two a
-client is turned away instead of being left waiting. An empty host takes every interface of both IP stacks where the
-system can; a name is resolved, IPv4 before IPv6.
+It is bound first, so that its port is known, and listens when the broker is ready. In between clients are refused
+instead of waiting. An empty host means every interface, of both IP versions if the system can. A name is resolved, IPv4
+before IPv6.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tailrace.server.connections.endpoints import Endpoint
 from tailrace.server.settings import SYSTEM_DEFAULT, ServerSettings
 
-_MAPPED = "::ffff:"  # an IPv4 client seen by a socket of both stacks
+_MAPPED = "::ffff:"  # the prefix of an IPv4 client at a socket of both IP versions
 
 
 class Accepted(NamedTuple):
@@ -31,11 +31,11 @@ class Listener:
         self.descriptor = self._socket.fileno()
 
     def listen(self) -> None:
-        """From now on clients can connect."""
+        """Let clients connect from now on."""
         self._socket.listen(self._settings.backlog)
 
     def accept(self) -> Accepted:
-        """The next client; BlockingIOError if there is none."""
+        """Accept the next client; BlockingIOError if there is none."""
         client, address = self._socket.accept()
         try:
             client.setblocking(False)
@@ -45,7 +45,7 @@ class Listener:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._settings.send_buffer_bytes)
         except OSError as error:
             client.close()
-            raise ConnectionAbortedError("a client went while it was accepted") from error
+            raise ConnectionAbortedError("a client disconnected while it was accepted") from error
         return Accepted(client, address[0].removeprefix(_MAPPED), address[1])
 
     def close(self) -> None:
@@ -53,7 +53,10 @@ class Listener:
 
 
 def _bind(endpoint: Endpoint, receive_buffer_bytes: int) -> socket.socket:
-    family, host = _place(endpoint.host)
+    try:
+        family, host = _place(endpoint.host)
+    except OSError as error:
+        raise _cannot_listen(endpoint, error) from error
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         listening.setblocking(False)
@@ -61,13 +64,17 @@ def _bind(endpoint: Endpoint, receive_buffer_bytes: int) -> socket.socket:
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if endpoint.host == "" else 1)
         if receive_buffer_bytes != SYSTEM_DEFAULT:
-            # Accepted sockets inherit it; set there, it would come too late for the window that TCP agrees on.
+            # Accepted sockets inherit it. Setting it there would be too late for the TCP window scale.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         listening.bind((host, endpoint.port))
     except OSError as error:
         listening.close()
-        raise OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}") from error
+        raise _cannot_listen(endpoint, error) from error
     return listening
+
+
+def _cannot_listen(endpoint: Endpoint, error: OSError) -> OSError:
+    return OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}")
 
 
 def _place(host: str) -> tuple[int, str]:

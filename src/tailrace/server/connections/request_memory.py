@@ -1,8 +1,8 @@
-"""RequestMemory: the memory of large requests that arrive or are being handled: queued.max.request.bytes.
+"""RequestMemory: limits the memory of large requests that are received or handled: queued.max.request.bytes.
 
-Every connection may have begun a request of socket.request.max.bytes, so the number of connections does not bound the
-memory. Beyond the limit the unfinished request that began first is given up, and its connection closed: an honest
-request arrives within moments. A quarter of the limit is kept for requests of ordinary size.
+Every connection may have begun a request of socket.request.max.bytes, so the number of connections does not limit the
+memory. Above the limit the oldest unfinished request is dropped, and its connection closed, because a normal request
+arrives within moments. A quarter of the limit is kept for requests of ordinary size.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Final
 from tailrace.server.connections.connection import Connection
 from tailrace.server.receiving.receive_buffers import POOLED_BYTES, FrameBuffers
 
-_LOOKS: Final = 16  # a sixteenth of the limit may arrive before the connections are looked at again
+_LOOKS: Final = 16  # the connections are checked after every sixteenth of the limit
 
 
 class RequestMemory:
     def __init__(self, limit: int, buffers: FrameBuffers) -> None:
         self._limit = limit
         self._buffers = buffers
-        self._looked_at = 0  # bytes that had been received by then
+        self._looked_at = 0  # received bytes at the last check
 
     @property
     def is_due(self) -> bool:
         return self._buffers.received - self._looked_at >= self._limit // _LOOKS
 
     def take_excess(self, connections: Iterable[Connection]) -> list[Connection]:
-        """Return the connections whose unfinished requests are to be given up."""
+        """Return the connections whose unfinished requests are to be dropped."""
         self._looked_at = self._buffers.received
         begun = [connection for connection in connections if connection.input.large_size]
-        # The pages of an unfinished request come into being as bytes arrive.
+        # The pages of an unfinished request are allocated as bytes arrive.
         unfinished = sum(len(connection.input) - connection.input.lent_size for connection in begun)
         used = self._buffers.lent_bytes + unfinished
         excess: list[Connection] = []

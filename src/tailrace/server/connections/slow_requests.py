@@ -1,4 +1,4 @@
-"""SlowRequests: requests whose bytes come so slowly that they only hold a connection."""
+"""SlowRequests: finds requests that arrive so slowly that they only occupy a connection."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class _Progress(NamedTuple):
 
 
 class SlowRequests:
-    """A request that has begun grows by 64 KB within connections.max.idle.ms, or is complete, or is too slow."""
+    """A request is too slow unless it grows by 64 KB, or is complete, within connections.max.idle.ms."""
 
     def __init__(self, patience_ms: int) -> None:
         self._patience_ms = patience_ms
         self._begun: dict[int, _Progress] = {}
 
     def take(self, connections: Iterable[Connection], now_ms: int) -> set[int]:
-        """Look at all connections; return the ids of those whose request is too slow."""
+        """Check all connections; return the ids of those whose request is too slow."""
         before, self._begun = self._begun, {}
         slow = set()
         for connection in connections:

@@ -1,6 +1,6 @@
-"""The keys of an identity provider (JWKS), read from its endpoint or a file, on a thread of their own.
+"""The keys of an identity provider (JWKS), read from its endpoint or a file, on a separate thread.
 
-A provider that does not answer must not take one of the two threads that flush and clean logs.
+A provider that does not respond must not block one of the two threads that flush and clean logs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OK = 200
 
 
 def fetch_keys(settings: JwksSettings) -> bytes:
-    """Return the set of keys as it is there. Raise OSError."""
+    """Return the set of keys at the provider. Raise OSError."""
     if settings.url.startswith("file:"):
         return read_file_url(settings.url)
     try:
@@ -28,12 +28,13 @@ def fetch_keys(settings: JwksSettings) -> bytes:
     except UnsupportedSecurity as error:
         raise OSError(str(error)) from error
     if answer.status != _OK:
-        raise OSError(f"it answers with status {answer.status}")
+        raise OSError(f"the identity provider responded with HTTP status {answer.status}")
     return answer.body
 
 
 class FetchThreads:
-    """Runs each fetch on a new thread. A cache has one fetch at a time, so threads are as few as listeners."""
+    """Runs each fetch on a new thread. A cache has one fetch at a time, so there are at most as many threads as
+    listeners."""
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], bool], clock_ms: Callable[[], int]) -> None:
         self._call_soon = call_soon

@@ -1,73 +1,81 @@
 """MetricsEndpoint: a small HTTP server on the loop.
 
-    GET /metrics                                      what is measured, for those who scrape
-    GET /explain/fetch?topic=orders&offset=4711…      a fetch, carried out and told step by step, as JSON
+    GET /metrics                                      all metrics, in Prometheus' text format
+    GET /healthz                                      200: the loop responds
+    GET /readyz                                       200: clients can be served; 503 and the reason if not
+    GET /waiting                                      the requests that wait and the fetch sessions, as JSON
+    GET /explain/fetch?topic=orders&offset=4711…      carries out a fetch and explains its steps, as JSON
 
-It takes its turn at the end of a pass, and makes and sends no more at a time than a few milliseconds' worth: a scrape
-of ten thousand partitions is spread over many passes, and requests of clients come in between.
+It runs at the end of a pass, and each time generates and sends only what takes a few milliseconds. A scrape of ten
+thousand partitions is spread over many passes, with requests of clients in between.
 
-What others can make it hold is bounded: a few connections, of which the one that was silent longest goes when there are
-too many, and a request of a few kilobytes. A request has to be complete 30 seconds after its first byte, and its answer
-has to be taken within 30 seconds as well. Only the head of a request is looked at; one with a body is refused.
+Its resources are bounded: a few connections, of which the one with the longest silence is closed when there are too
+many, and requests of a few kilobytes. A request has to be complete 30 seconds after its first byte, and its response
+has to be read within 30 seconds as well. Only the head of a request is read; a request with a body is refused.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from select import EPOLLIN, EPOLLOUT, epoll
+from collections.abc import Callable, Iterable, Iterator
 from socket import socket
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.metrics.exposition import content_type, pieces
 from tailrace.metrics.families import Family
 from tailrace.model.errors import KafkaError
 from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
+from tailrace.server.broker_seam import BrokerCore
 from tailrace.server.connections.listener import Listener
+from tailrace.server.loop.poll import READABLE, WRITABLE, Poll, forget
 
 CONNECTIONS_MAX: Final = 8
 HEAD_BYTES_MAX: Final = 8_192
 TURN_BYTES_MAX: Final = 65_536
 TURN_NS_MAX: Final = 2_000_000
-STEP_MS_MAX: Final = 30_000  # to send a request, and to take an answer
+STEP_MS_MAX: Final = 30_000  # to send a request, and to read a response
 SILENT_MS_MAX: Final = 600_000  # between two requests
 _END_OF_HEAD: Final = b"\r\n\r\n"
-_PAGE: Final = "Metrics are at /metrics.\n"
+_PAGE: Final = "Metrics are at /metrics, health at /healthz and /readyz.\n"
 
 
 class MetricsEndpoint:
     def __init__(
         self,
         listener: Listener | None,
-        poll: epoll,
+        poll: Poll,
         families: Callable[[], Iterable[Family]],
-        explain: Callable[[Mapping[str, str], int, Callable[[dict[str, Any]], None]], None],
+        broker: BrokerCore,
         clock_ms: Callable[[], int],
-        errors: InternalErrors,
     ) -> None:
-        """Without a listener there is nothing to do."""
+        """Without a listener the endpoint does nothing."""
         self._listener = listener
         self._poll = poll
         self._families = families
-        self._explain = explain
+        self._broker = broker
         self._clock_ms = clock_ms
-        self._errors = errors
-        self._visitors: dict[int, _Visitor] = {}  # the one that was silent longest first
-        self._paused_until_ms: int | None = None  # the listener is out of the poll, for lack of descriptors
+        self._errors = broker.internal_errors
+        self._is_draining = False
+        self._visitors: dict[int, _Visitor] = {}  # the one with the longest silence first
+        self._paused_until_ms: int | None = None  # the listener has left the poll, for lack of descriptors
         self.scrapes = 0
 
     def start(self) -> None:
         if self._listener is not None:
             self._listener.listen()
-            self._poll.register(self._listener.descriptor, EPOLLIN)
+            self._poll.register(self._listener.descriptor, READABLE)
+
+    def drain(self) -> None:
+        """Respond from now on that the broker is not ready."""
+        self._is_draining = True
 
     def close(self) -> None:
         for visitor in list(self._visitors.values()):
             self._leave(visitor)
         if self._listener is not None:
+            forget(self._poll, self._listener.descriptor)
             self._listener.close()
             self._listener = None
 
@@ -78,15 +86,15 @@ class MetricsEndpoint:
         return min(deadlines, default=None)
 
     def tick(self, now_ms: int) -> None:
-        """Close connections whose time is up, and accept again after a lack of descriptors."""
+        """Close connections after their timeout, and accept again after a lack of descriptors."""
         for visitor in [one for one in self._visitors.values() if one.until_ms <= now_ms]:
             self._leave(visitor)
         if self._paused_until_ms is not None and self._paused_until_ms <= now_ms and self._listener is not None:
             self._paused_until_ms = None
-            self._poll.register(self._listener.descriptor, EPOLLIN)
+            self._poll.register(self._listener.descriptor, READABLE)
 
     def serve(self, descriptor: int, now_ms: int) -> None:
-        """Something happened at a descriptor that is ours, or else was closed in this pass."""
+        """Handle an event of a descriptor that is ours, or was closed in this pass."""
         try:
             self._serve(descriptor, now_ms)
         except Exception as error:
@@ -101,7 +109,7 @@ class MetricsEndpoint:
         elif descriptor in self._visitors:
             visitor = self._visitors.pop(descriptor)
             self._visitors[descriptor] = visitor
-            if visitor.is_waiting:  # not for this: it has hung up
+            if visitor.is_waiting:  # the client has disconnected instead
                 self._leave(visitor)
                 return
             had_begun = bool(visitor.head) or visitor.is_answered
@@ -123,7 +131,7 @@ class MetricsEndpoint:
             self._want(visitor)
 
     def _want(self, visitor: _Visitor) -> None:
-        interest = EPOLLOUT if visitor.is_answered else 0 if visitor.is_waiting else EPOLLIN
+        interest = WRITABLE if visitor.is_answered else 0 if visitor.is_waiting else READABLE
         self._poll.modify(visitor.descriptor, interest)
 
     def _accept(self, listener: Listener, now_ms: int) -> None:
@@ -132,20 +140,21 @@ class MetricsEndpoint:
         try:
             accepted = listener.accept()
             visitor = _Visitor(accepted.socket, now_ms + STEP_MS_MAX)
-            self._poll.register(visitor.descriptor, EPOLLIN)
+            self._poll.register(visitor.descriptor, READABLE)
         except OSError as error:
             if is_shortage(error):
                 self._poll.unregister(listener.descriptor)
                 self._paused_until_ms = now_ms + SHORTAGE_RETRY_MS
-            return  # else it has already gone
+            return  # the connection is already closed
         self._visitors[visitor.descriptor] = visitor
 
     def _leave(self, visitor: _Visitor) -> None:
         del self._visitors[visitor.descriptor]
-        visitor.socket.close()  # which takes it out of the poll, too
+        forget(self._poll, visitor.descriptor)
+        visitor.socket.close()
 
     def _receive(self, visitor: _Visitor) -> bool:
-        """Read; says whether it has gone."""
+        """Read. Return True if the connection was closed."""
         data = visitor.socket.recv(HEAD_BYTES_MAX)
         if not data:
             return True
@@ -183,6 +192,15 @@ class MetricsEndpoint:
             elif path == "/explain/fetch" and method == "GET":
                 self._start_explaining(visitor, target.partition("?")[2], is_modern=is_modern, keeps=keeps)
                 return
+            elif path == "/waiting":
+                kind = "application/json"
+                body = iter((json.dumps(self._broker.describe_waiting(self._clock_ms())) + "\n",))
+            elif path == "/healthz":
+                body = iter(("alive\n",))
+            elif path == "/readyz":
+                reason = "the broker is stopping" if self._is_draining else self._broker.not_ready_reason()
+                body = iter((f"{reason or 'ready'}\n",))
+                status = status if reason is None else "503 Service Unavailable"
             elif path != "/":
                 status = "404 Not Found"
             visitor.answer(status, kind, body, is_head=method == "HEAD", is_chunked=is_modern, keeps=keeps)
@@ -190,7 +208,7 @@ class MetricsEndpoint:
     def _start_explaining(self, visitor: _Visitor, query: str, *, is_modern: bool, keeps: bool) -> None:
         def answer(walk: dict[str, Any], status: str = "200 OK") -> None:
             if self._visitors.get(visitor.descriptor) is not visitor:
-                return  # it has gone meanwhile
+                return  # the client has disconnected
             visitor.is_waiting = False
             body = iter((json.dumps(walk) + "\n",))
             visitor.answer(status, "application/json", body, is_head=False, is_chunked=is_modern, keeps=keeps)
@@ -198,22 +216,22 @@ class MetricsEndpoint:
 
         visitor.is_waiting = True
         try:
-            self._explain(dict(parse_qsl(query, keep_blank_values=True)), self._clock_ms(), answer)
+            self._broker.explain_fetch(dict(parse_qsl(query, keep_blank_values=True)), self._clock_ms(), answer)
         except (ValueError, KafkaError) as error:
             answer({"error": str(error)}, "400 Bad Request")
 
 
 class _Visitor:
-    """A connection: it asks, then it is answered, then it may ask again."""
+    """A connection: it sends a request, gets a response, and may send another request."""
 
     __slots__ = ("_body", "_is_chunked", "_keeps", "_unsent", "descriptor", "head", "is_waiting", "socket", "until_ms")
 
     def __init__(self, client: socket, until_ms: int) -> None:
         self.socket = client
-        self.until_ms = until_ms  # when it is closed, unless it goes on
+        self.until_ms = until_ms  # when it is closed unless something is sent or received
         self.descriptor = client.fileno()
         self.head = bytearray()
-        self.is_waiting = False  # for the broker
+        self.is_waiting = False  # for the broker's response
         self._body: Iterator[str] | None = None
         self._unsent = bytearray()
         self._is_chunked = self._keeps = False
@@ -239,7 +257,7 @@ class _Visitor:
         self._is_chunked, self._keeps = is_chunked, keeps
 
     def send(self) -> bool:
-        """Make and send as much as a turn allows; says whether the connection is to be closed."""
+        """Generate and send as much as a turn allows. Return True if the connection must be closed."""
         if self._body is not None:
             self._make_more(self._body)
         sent = self.socket.send(self._unsent)

@@ -1,12 +1,12 @@
-"""Chores: work that takes long, on a few threads; its results are applied on the loop.
+"""Chores: long work on a few threads, whose results are applied on the loop.
 
-One thread changes the broker. A chore is handed over by it, runs elsewhere on things that nobody changes, and its
-result comes back through a queue and a wake-up. Chores start in the order they were submitted; with several threads
-they may end in another. An exception of `run` goes to the chore's `failed`. An exception of `apply` or `failed` is an
-internal error that costs this chore only.
+Only the loop's thread changes the broker. It submits a chore, which runs on another thread with objects that nobody
+changes. The result returns through a queue and a wake-up. Chores start in the order of submission; with several threads
+they may end in another order. An exception of `run` goes to the chore's `failed`. An exception of `apply` or `failed`
+is an internal error that affects this chore only.
 
-Threads are started when the first chores come. Chores for which a client waits are prompt (`is_prompt`): they have
-threads of their own, so that they do not wait for a compaction or a sync.
+Threads are started with the first chores. Chores for which a client waits are prompt (`is_prompt`): they have their own
+threads, so that they do not wait for a compaction or a sync.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Chores:
         self.failures = 0
 
     def submit(self, chore: Chore) -> None:
-        """From the loop: run a chore soon. At the end what comes of a chore may be another one, which is not begun."""
+        """Run a chore soon; called on the loop. While closing, a chore that the result of another submits is not
+        run."""
         if self._is_closed:
             return
         self.unfinished += 1
@@ -74,7 +75,7 @@ class Chores:
         lane.submit(chore, self.unfinished)
 
     def apply_finished(self, now_ms: int, errors: InternalErrors) -> int:
-        """On the loop: apply what has finished since; says how many chores did."""
+        """Apply the results of finished chores; called on the loop. Return their number."""
         count = 0
         while self._finished:
             chore, result, error = self._finished.popleft()
@@ -92,8 +93,8 @@ class Chores:
         return count
 
     def close(self) -> None:
-        """From the loop: wait until all threads have ended, with what was submitted done; results may still be
-        applied."""
+        """Wait until all submitted chores have run and the threads have ended; called on the loop. Results may still
+        be applied after that."""
         self._is_closed = True
         self._prompt_lane.close()
         self._lane.close()

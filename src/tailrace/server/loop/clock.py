@@ -1,9 +1,9 @@
-"""The clocks: the wall's, one that only counts, and SteadyClock, which the broker is given.
+"""The clocks: wall clock, monotonic clock, and SteadyClock, which the broker uses.
 
-The broker has one time, for timestamps as well as for deadlines. The wall clock can be set: forwards, and what waits is
-answered early; backwards, and it would wait until the old time comes again. A SteadyClock follows the wall clock as
-long as that moves on. When it is set back, it goes on at half speed until the wall clock has caught up: time never runs
-backwards, deadlines come, and timestamps return to the truth.
+The broker has one time, for timestamps and for deadlines. The wall clock can be set: forwards, and operations expire
+too early; backwards, and they would wait until the old time is reached again. A SteadyClock follows the wall clock.
+When the wall clock is set back, it runs at half speed until the wall clock has caught up. So time never goes back,
+deadlines are reached, and timestamps become correct again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class SteadyClock:
         self._wall_ms = wall_ms
         self._timer_ms = timer_ms
         self._last_ms = wall_ms()
-        self._set_back: tuple[int, int] | None = None  # what this clock and the timer said when the wall was set back
+        self._set_back: tuple[int, int] | None = None  # this clock and the timer, when the wall clock was set back
 
     def __call__(self) -> int:
         now_ms = self._wall_ms()

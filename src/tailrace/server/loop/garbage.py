@@ -1,11 +1,11 @@
-"""Garbage: when the interpreter looks for unused objects that refer to each other.
+"""Garbage: when the interpreter's cyclic collector runs.
 
-Such a look stops every thread, so its length is what a client may wait. In a process that is the broker's alone,
+A collection stops every thread, so clients may have to wait for it. In a process that only runs the broker,
 
-    each object is looked at once, when YOUNG_OBJECTS more have come; this takes a few milliseconds
-    what is still used then is looked at again when the broker has been idle for a moment, or after PATIENCE_MS
+    each object is examined once, when YOUNG_OBJECTS more exist; this takes about a millisecond
+    objects that are still used are examined again when the broker was idle for a moment, or after PATIENCE_MS
 
-Objects that do not refer to each other in a ring are freed at once and need no look. The broker makes few rings.
+Objects without reference cycles are freed at once, without the collector. The broker makes few cycles.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import gc
 from collections.abc import Callable
 from typing import Any, Final
 
-YOUNG_OBJECTS: Final = 10_000
+YOUNG_OBJECTS: Final = 2_000
 OLD_INTERVAL_MS: Final = 600_000
 IDLE_RETRY_MS: Final = 1_000
 PATIENCE_MS: Final = 6 * 3_600_000
@@ -22,7 +22,7 @@ _NEVER: Final = 1 << 30
 
 
 def look_once() -> None:
-    """Have the interpreter look at each object once, beginning with those that do not exist yet."""
+    """Configure the collector to examine each object once, beginning with objects that do not exist yet."""
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, _NEVER, _NEVER)
     if _keep not in gc.callbacks:
@@ -35,7 +35,7 @@ def _keep(phase: str, info: dict[str, Any]) -> None:
 
 
 class OldGarbage:
-    """The next look at all objects. Times are those of a clock that cannot be set back."""
+    """The next full collection. Times are those of a clock that cannot be set back."""
 
     def __init__(self, timer_ms: Callable[[], int]) -> None:
         self._timer_ms = timer_ms
@@ -46,7 +46,7 @@ class OldGarbage:
         return self._due_ms
 
     def tick(self, *, is_idle: bool) -> None:
-        """Look at all objects if it is time, and nobody waits or nobody could be let wait for long enough."""
+        """Run a full collection if it is due, and the loop is idle or was never idle for too long."""
         now_ms = self._timer_ms()
         if now_ms < self._due_ms:
             return

@@ -1,23 +1,22 @@
-"""Loop: one thread, one epoll, all connections; the broker is called from nowhere else.
+"""Loop: one thread, one poll, all connections. Only the loop calls the broker.
 
-A pass reads every ready socket once, hands the frames over in rounds, one of each connection or a run that the broker
-answers together, takes the replies after each round, and sends once to each connection that has some:
+A pass reads every ready socket once. It hands the frames over in rounds: one frame of each connection, or a run of
+frames that the broker answers together. It takes the replies after each round, and sends once to each connection:
 
     wait → receive → (handle … take_replies)* → send → accept
 
-Under load a pass has more to do and so does it in larger pieces. The broker's deadline bounds the wait; its `tick`,
-what finished on other threads and answers of other nodes come before the rounds, so that their replies join them.
+Under load a pass has more to do, and does it in larger pieces. The broker's deadline limits the wait. Its `tick`,
+results of other threads and responses of other nodes come before the rounds, so that their replies join them.
 
-A client can only harm its own connection: what it does wrong closes that connection, and so does an exception of the
-broker on its request. Any other exception costs the timer, chore, call or peer's answer that raised it
-(`tailrace/diagnostics/internal_errors.py`). Only a fatal one ends the loop.
+A client can only harm its own connection: an invalid request closes that connection, and so does an exception of the
+broker on its request. Any other exception affects only the timer, chore, call or peer response that raised it
+(`tailrace/diagnostics/internal_errors.py`). Only a fatal one stops the loop.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, epoll
 from time import sleep
 from typing import Final
 
@@ -28,18 +27,18 @@ from tailrace.model.log_fields import fields
 from tailrace.protocol.framing import InvalidFrame
 from tailrace.server.broker_seam import BrokerCore
 from tailrace.server.connections.acceptor import Acceptor
-from tailrace.server.connections.connection import CLOSING, OUTPUT_BYTES_MAX, THROTTLED, WAITING, Connection
+from tailrace.server.connections.connection import CLOSING, OUTPUT_BYTES_MAX, WAITING, Connection
 from tailrace.server.connections.connection_limits import ConnectionLimits
 from tailrace.server.connections.connections import Connections
 from tailrace.server.connections.listener import Listener
 from tailrace.server.http.metrics_endpoint import MetricsEndpoint
-from tailrace.server.loop.chores import Chores
+from tailrace.server.loop.broker_deadline import BrokerDeadline
 from tailrace.server.loop.clock import SteadyClock, monotonic_ms, wall_clock_ms
 from tailrace.server.loop.garbage import OldGarbage
 from tailrace.server.loop.loop_timers import LoopTimers
-from tailrace.server.loop.other_threads import OtherThreads
+from tailrace.server.loop.poll import BROKEN, READABLE, WRITABLE, open_poll
+from tailrace.server.loop.thread_calls import ThreadCalls
 from tailrace.server.loop.turn import Turn
-from tailrace.server.loop.wakeup import WakeUp
 from tailrace.server.metrics.request_meter import make_meter
 from tailrace.server.metrics.server_measures import ServerMeasures
 from tailrace.server.metrics.statistics import ServerStatistics, take_statistics
@@ -49,9 +48,7 @@ from tailrace.server.sending.sender import Sender
 from tailrace.server.sending.slice_sender import SliceSender
 from tailrace.server.settings import LimitSettings, ServerSettings
 
-_DAY_MS: Final = 86_400_000
-PASS_MS_MAX: Final = 5  # one that sends much at once must not keep the others waiting for longer
-FAILED_PASS_REST_MS_MAX: Final = 1_000  # passes that fail one after the other must not burn the processor
+FAILED_PASS_REST_MS_MAX: Final = 1_000  # the longest pause after repeatedly failed passes
 _LOGGER: Final = logging.getLogger("tailrace.server")
 
 
@@ -61,8 +58,7 @@ class Loop:
         broker: BrokerCore,
         listeners: Sequence[Listener],
         settings: ServerSettings,
-        chores: Chores,
-        wakeup: WakeUp,
+        threads: ThreadCalls,
         turn: Turn,
         clock_ms: Callable[[], int] = wall_clock_ms,
         timer_ms: Callable[[], int] = monotonic_ms,
@@ -72,39 +68,38 @@ class Loop:
         self._settings = settings
         self._turn = turn
         self._survive = broker.internal_errors.survive
-        self._others = OtherThreads(chores, wakeup, broker.internal_errors)
-        self.call_soon = self._others.call_soon  # from any thread: run a function between two rounds
+        self._thread_calls = threads
+        self.call_soon = self._thread_calls.call_soon  # from any thread: run a function between two rounds
         self._clock_ms = SteadyClock(clock_ms, timer_ms)  # the broker's time
-        self._timer_ms = timer_ms  # the time of idle connections, pauses and drains, which no one can set back
-        self._poll = epoll()
-        self._poll.register(wakeup.descriptor, EPOLLIN)
+        self._deadline = BrokerDeadline(broker, self._clock_ms)
+        self._timer_ms = timer_ms  # the time of idle connections, pauses and drains, by a clock that cannot be set back
+        self._poll = open_poll()
+        self._poll.register(threads.descriptor, READABLE)
         self._log = LimitedLog(_LOGGER)
         self._limits = ConnectionLimits(settings.limits, settings.descriptors)
         self._connections = Connections(self._poll, settings, broker, timer_ms())
-        self._undecrypted = self._connections.undecrypted
+        self._tls_backlog = self._connections.tls_backlog
         self._acceptor = Acceptor(listeners, self._limits, self._poll, self._log, self._connections.add, broker)
         self._arena = ReceiveArena()
         self._slices = SliceSender(settings.slices)
         self._now_ms = self._clock_ms()
         self._time_ms = timer_ms()
-        self._read: set[Connection] = set()  # who may have bytes in the arena
-        self._unsent: list[Connection] = []  # who has replies to be sent in this pass
+        self._read: set[Connection] = set()  # connections that may have bytes in the arena
+        self._unsent: list[Connection] = []  # connections with replies to send in this pass
         self._is_hurried = False  # do not wait: there may be replies that no event will announce
-        self._deadline_ms: int | None = None  # the broker's, when the pass began
+        self._is_busy = False  # the last pass had events
         self._is_stopped = False
         self._meter = make_meter(is_asked=metrics is not None)
         self._server_measures = ServerMeasures(self._meter)
         self._peers = Peers(
             self._poll,
             broker.outbox,
-            submit=chores.submit,
+            submit=threads.chores.submit,
             timer_ms=timer_ms,
             security=settings.outgoing,
             errors=broker.internal_errors,
         )
-        self._metrics = MetricsEndpoint(
-            metrics, self._poll, self._measures, broker.explain_fetch, self._clock_ms, broker.internal_errors
-        )
+        self._metrics = MetricsEndpoint(metrics, self._poll, self._metric_families, broker, self._clock_ms)
         self._garbage = OldGarbage(timer_ms) if settings.owns_process else None
         self._timers = LoopTimers(self._connections, self._acceptor, self._metrics, self._peers, self._garbage)
         self._sender = Sender(self._connections, self._slices, self._meter, self._timers, self._close, self._lost)
@@ -127,12 +122,12 @@ class Loop:
                 self._resume_all()
 
     def _resume_all(self) -> None:
-        """After a pass that was cut short: let every connection that may have a frame take its turn."""
+        """Let every connection that may have a frame continue, after a pass that failed."""
         waiting = [one for one in self._connections if not one.hold and one.input.may_have_frame]
         self._timers.set(self._connections.put_off(waiting, self._time_ms))
 
     def close_connections(self, is_meant: Callable[[ConnectionContext], bool]) -> int:
-        """Close the connections of some clients at once; says how many."""
+        """Close the connections that match at once; return their number."""
         meant = [connection for connection in self._connections if is_meant(connection.context)]
         for connection in meant:
             self._close(connection, "dropped")
@@ -143,11 +138,11 @@ class Loop:
         self._acceptor.limits_changed()
 
     def statistics(self) -> ServerStatistics:
-        network = self._connections, self._acceptor, self._slices, self._arena
-        return take_statistics(*network, self._others.chores, self._meter)
+        chores = self._thread_calls.chores
+        return take_statistics(self._connections, self._acceptor, self._slices, self._arena, chores, self._meter)
 
-    def _measures(self) -> Iterator[Family]:
-        """What there is to tell Prometheus, of the network, the process and the broker."""
+    def _metric_families(self) -> Iterator[Family]:
+        """Yield the metrics of the network layer, the process and the broker."""
         yield from self._server_measures.families(self.statistics(), self._connections, self._now_ms)
         yield from self._broker.metric_families(self._now_ms)
 
@@ -155,23 +150,24 @@ class Loop:
         """Accept nothing more, take no further requests, send the replies that are due, then stop."""
         if self._timers.drain_until_ms is not None:
             return
-        _LOGGER.info("stopping: nothing new is accepted", extra=fields(connections=len(self._connections)))
-        self._timers.drain_until_ms = self._time_ms + self._settings.drain_ms
+        _LOGGER.info("stopping: no new connections are accepted", extra=fields(connections=len(self._connections)))
+        self._timers.begin_drain(self._time_ms + self._settings.drain_ms)
         self._acceptor.close()
+        self._metrics.drain()
         for connection in self._connections:
             if connection.hold & WAITING or connection.output.size:
-                connection.hold |= CLOSING
+                connection.drain()
             else:
                 self._close(connection, "drained")
         self._timers.look_again()
         self._stop_if_drained()
 
     def stop(self) -> None:
-        """End after this pass, whatever is pending."""
+        """Stop after this pass, even with pending replies."""
         self._is_stopped = True
 
     def close(self) -> None:
-        """After `run`: close what is still open."""
+        """Close everything that is still open, after `run`."""
         self._acceptor.close()
         for connection in self._connections:
             self._close(connection, "stopped")
@@ -183,14 +179,14 @@ class Loop:
         self._meter.waits()
         events = self._poll.poll(self._wait_s())
         self._meter.wakes()
-        if self._undecrypted:
-            events = self._undecrypted.joined(events)
+        if self._tls_backlog:
+            events = self._tls_backlog.joined(events)
+        self._is_busy = bool(events)
         self._now_ms = self._clock_ms()
         self._time_ms = time_ms = self._timer_ms()
         self._turn.begin()
         connections = self._connections.by_descriptor
-        ready: list[Connection] = []
-        others: list[int] = []
+        ready, others = list[Connection](), list[int]()
         for descriptor, mask in events:
             connection = connections.get(descriptor)
             if connection is None:
@@ -205,14 +201,13 @@ class Loop:
                     ready = []
                 if self._receive(connection):
                     ready.append(connection)
-        if others and self._others.descriptor in others:
-            others.remove(self._others.descriptor)
-            self._others.take(self._now_ms)
+        if others and self._thread_calls.descriptor in others:
+            others.remove(self._thread_calls.descriptor)
+            self._thread_calls.take(self._now_ms)
             self._timers.look_again()
         if (due_ms := self._timers.first_ms()) is not None and time_ms >= due_ms:
             self._run_timers(ready, is_idle=not events)
-        if self._deadline_ms is not None and self._now_ms >= self._deadline_ms:
-            self._broker.tick(self._now_ms)
+        self._deadline.tick_if_due(self._now_ms)
         self._serve(ready)
         self._peers.send_waiting()
         for connection in self._unsent:
@@ -227,21 +222,20 @@ class Loop:
             self._timers.look_again()
 
     def _wait_s(self) -> float:
-        """How long nothing has to be done without an event."""
-        self._deadline_ms = deadline_ms = self._broker.next_deadline_ms()
-        if self._is_hurried or (self._undecrypted and self._undecrypted.may_go_on()):
+        """Return how long the loop may wait without an event."""
+        wait_ms = self._deadline.wait_ms(self._now_ms, self._is_busy)
+        if self._is_hurried or (self._tls_backlog and self._tls_backlog.is_readable()):
             self._is_hurried = False
             return 0
-        wait_ms = _DAY_MS if deadline_ms is None else min(deadline_ms - self._clock_ms(), _DAY_MS)
         if (due_ms := self._timers.first_ms()) is not None:
             wait_ms = min(due_ms - self._time_ms, wait_ms)
         return wait_ms / 1_000 if wait_ms > 0 else 0
 
     def _look_at_held(self, connection: Connection, mask: int, ready: list[Connection]) -> None:
-        """An event of a connection that is not to be read."""
-        if mask & (EPOLLHUP | EPOLLERR):
+        """Handle an event of a connection that must not be read now."""
+        if mask & BROKEN:
             self._close(connection, "reset")
-        elif mask & EPOLLOUT:
+        elif mask & WRITABLE:
             self._sender.send(connection, self._time_ms)
             if not connection.hold:
                 ready.append(connection)
@@ -249,10 +243,10 @@ class Loop:
             self._connections.want(connection, 0)
 
     def _receive(self, connection: Connection) -> bool:
-        """Read once; says whether something came."""
+        """Read once. Return True if bytes arrived."""
         self._read.add(connection)
         try:
-            size = connection.input.receive(connection.recv_into, self._arena)
+            size = connection.receive(self._arena, self._time_ms)
         except BlockingIOError:
             return False
         except OSError as error:
@@ -262,16 +256,15 @@ class Loop:
             self._close(connection, "end of stream")
             return False
         self._meter.bytes_in += size
-        connection.active_ms = self._time_ms
         return True
 
     def _run_timers(self, ready: list[Connection], *, is_idle: bool) -> None:
-        """Idle connections, pauses that are over, listeners that may go on, a drain that took too long."""
+        """Handle idle connections, ended pauses, paused listeners, and a drain that takes too long."""
         for connection, reason in self._connections.take_overdue(self._time_ms):
             self._close(connection, reason)
         for connection in self._connections.take_rested(self._time_ms):
             if not connection.hold:
-                self._connections.want(connection, EPOLLIN)
+                self._connections.want(connection, READABLE)
                 ready.append(connection)
         self._acceptor.tick(self._time_ms)
         self._metrics.tick(self._time_ms)
@@ -283,82 +276,76 @@ class Loop:
         self._timers.look_again()
 
     def _serve(self, ready: list[Connection]) -> None:
-        """Let ready connections hand over frames and take replies, until none has a turn or some had it too long."""
+        """Let ready connections hand over frames and take replies, until none is left or the time is over."""
         while True:
             self._meter.round_begins()
-            for connection in ready:
-                while self._hand_over(connection):
+            rest: list[Connection] = []
+            for number, connection in enumerate(ready, 1):
+                while self._hand_over(connection) and connection.input.may_have_frame and not self._turn.is_late():
                     pass
-            ready = self._queue(self._broker.take_replies())
+                if self._turn.is_late():
+                    rest = ready[number:]
+                    break
+            ready = self._queue(self._broker.take_replies()) + rest
             if not ready:
                 return
-            if self._timer_ms() - self._time_ms > PASS_MS_MAX:
+            if self._turn.is_late():
                 self._timers.set(self._connections.put_off(ready, self._time_ms))
                 return
 
     def _hand_over(self, connection: Connection) -> bool:
-        """Hand over the next frame, if there is one; says whether another may follow in the same round."""
+        """Hand over the next frame, if any. Return True if another may follow in the same round."""
         try:
             frame = connection.input.next_frame()
         except (InvalidFrame, OSError) as error:
             self._complain(connection, "invalid frame", error)
-            self._close_after_sending(connection, "invalid frame")
+            connection.close_after_replies("invalid frame")
+            self._close_if_done(connection)
             return False
         if frame is None:
             return False
-        connection.hold = WAITING
-        connection.pending += 1
+        connection.begin_request()
         self._meter.taken(connection, frame)
         try:
             may_follow = connection.handle(frame, connection.context, self._now_ms)
         except Exception as error:
             self._survive("a request", error, self._now_ms, client=connection.peer)
-            connection.pending -= 1
-            self._close_after_sending(connection, "broker error")
+            connection.fail_request("broker error")
+            self._close_if_done(connection)
             may_follow = False
         self._meter.handled(connection)
         return may_follow
 
     def _queue(self, replies: Sequence[Reply]) -> list[Connection]:
-        """Queue replies to be sent; returns whose turn it is to hand over another frame."""
+        """Queue replies to be sent. Return the connections that may hand over their next frame."""
         ready = []
-        connections = self._connections.by_id
         self._meter.round_ends(len(replies))
         for connection_id, parts, throttle_ms, close in replies:
-            connection = connections.get(connection_id)
+            connection = self._connections.by_id.get(connection_id)
             if connection is None or connection.hold & (WAITING | CLOSING) == CLOSING:
-                continue  # it went before its reply came, or its request has failed
+                continue  # the connection was closed before its reply, or its request has failed
             assert connection.hold & WAITING, f"a second reply on {connection.context}"
-            connection.pending -= 1
-            if not connection.pending:
-                connection.hold ^= WAITING
+            connection.take_reply(throttle_ms, close)
             self._meter.replied(connection, throttle_ms, is_sent=parts is None)
-            if throttle_ms > 0:
-                connection.throttle_ms = throttle_ms
-                connection.hold |= THROTTLED
-            if close:
-                connection.hold |= CLOSING
             output = connection.output
             if parts is not None:
                 try:
-                    output.add(parts)
+                    if connection.queue(parts):
+                        self._unsent.append(connection)
                 except Exception as error:
                     self._survive("a reply", error, self._now_ms)
                     self._close(connection, "broker error")
                     continue
-                if not connection.is_unsent:
-                    connection.is_unsent = True
-                    self._unsent.append(connection)
                 if output.size > OUTPUT_BYTES_MAX:
                     self._sender.send(connection, self._time_ms)
             elif not output.size:
-                self._sender.go_on(connection, self._time_ms)
+                self._sender.resume(connection, self._time_ms)
             if not connection.hold and connection.input.may_have_frame:
                 ready.append(connection)
         return ready
 
     def _recycle(self) -> None:
-        """Let every connection keep what it has left in the arena, and start that again."""
+        """Let every connection keep its remaining bytes of the arena, and start the arena again."""
         for connection in self._read:
             connection.input.keep(self._arena)
         self._read.clear()
@@ -379,15 +366,13 @@ class Loop:
         if self._timers.drain_until_ms is not None and not self._connections:
             self._is_stopped = True
 
-    def _close_after_sending(self, connection: Connection, reason: str) -> None:
-        """Close it, but not before the replies to what it asked until now."""
-        connection.hold = CLOSING | WAITING if connection.pending else CLOSING
-        connection.end_reason = reason
+    def _close_if_done(self, connection: Connection) -> None:
+        """Close a connection that takes no further requests if no reply is left to wait for or to send."""
         if not connection.output.size and not connection.pending:
-            self._close(connection, reason)
+            self._close(connection, connection.end_reason)
 
     def _lost(self, connection: Connection, kind: str, error: Exception) -> None:
-        """It cannot be used any more: the client has gone, or a file, or TLS has failed."""
+        """Close a connection that cannot be used: the client has disconnected, or a file or TLS has failed."""
         if isinstance(error, ConnectionError):
             kind = "reset"
         elif not isinstance(error, OSError):

@@ -1,4 +1,4 @@
-"""LoopTimers: when the loop has to do something without an event, besides the broker's own deadline."""
+"""LoopTimers: the deadlines of the loop, besides the broker's own."""
 
 from __future__ import annotations
 
@@ -33,10 +33,14 @@ class LoopTimers:
         )
         self._peers_due_ms = peers.next_deadline_ms
         self._due_ms: int | None = None  # without the peers' deadline
-        self.drain_until_ms: int | None = None  # when the loop ends though replies are pending; None: it serves
+        self.drain_until_ms: int | None = None  # when a drain ends even with pending replies; None: not draining
+
+    def begin_drain(self, until_ms: int) -> None:
+        """`until_ms`: the drain ends then, even with pending replies."""
+        self.drain_until_ms = until_ms
 
     def look_again(self) -> None:
-        """Something may be due earlier than before."""
+        """Compute the earliest deadline again."""
         due = [next_deadline_ms() for next_deadline_ms in self._deadlines]
         self._due_ms = min((ms for ms in (*due, self.drain_until_ms) if ms is not None), default=None)
 

@@ -21,11 +21,11 @@ class ApiMeter:
         self.versions: dict[int, VersionMeter] = {}
         self.bytes = 0
         self.sizes = [0] * 33  # requests by the bits of their size
-        self.queue = Histogram()  # of those that took longer than the first bound; the sum is of all
+        self.queue = Histogram()  # counts only times above the first bound; the sum has all
         self.local = Histogram()
-        self.remote = Histogram()  # of those that waited
+        self.remote = Histogram()  # of requests that waited
         self.response = Histogram()
-        self.throttle = Histogram()  # of those that were throttled
+        self.throttle = Histogram()  # of throttled requests
         self.total = Histogram()
 
     @property
@@ -54,7 +54,7 @@ class VersionMeter:
 
 
 class RequestTimes:
-    """One request at the broker."""
+    """The times of one request at the broker."""
 
     __slots__ = ("handled_ns", "meter", "read_ns", "request", "taken_ns")
 
@@ -62,4 +62,9 @@ class RequestTimes:
         self.meter = meter
         self.read_ns = read_ns
         self.taken_ns = self.handled_ns = taken_ns
-        self.request: dict[str, object] = {}  # what the request log says of it
+        self.request: dict[str, object] = {}  # fields of the request log
+
+    def handled(self, now_ns: int) -> None:
+        """Note that the broker has returned."""
+        self.handled_ns = now_ns
+        self.meter.local.add(now_ns - self.taken_ns)

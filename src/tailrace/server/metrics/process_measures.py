@@ -1,4 +1,4 @@
-"""What the operating system says of this process, and what program it is, as Prometheus' own clients tell it."""
+"""Metrics of the process and its build, with the names of Prometheus' client libraries."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from typing import Final
 
 import tailrace
 from tailrace.metrics.families import Family, Kind, Sample, counter, gauge
-from tailrace.records import kernels
+from tailrace.model.kernel_forms import interpreted_kernels
+from tailrace.server.connections.descriptors import open_descriptors
 
-KAFKA_VERSION: Final = "4.3.1"  # whose protocol and files these are
+KAFKA_VERSION: Final = "4.3.1"  # the version whose protocol and files are implemented
 _PAGE_BYTES: Final = resource.getpagesize()
+_HAS_PROC: Final = os.path.exists("/proc/self/statm")
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -23,27 +25,30 @@ def process_families() -> Iterator[Family]:
     yield Family(
         "tailrace_build",
         Kind.INFO,
-        "What runs here.",
+        "Version and build of this program.",
         [
             Sample(
                 {
                     "version": tailrace.__version__,
                     "kafka_version": KAFKA_VERSION,
                     "python_version": platform.python_version(),
-                    "kernels": "compiled" if kernels.COMPILED else "interpreted",
+                    "kernels": "interpreted" if interpreted_kernels() else "compiled",
                 },
                 1,
             )
         ],
     )
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    yield counter("process_cpu_seconds", "CPU time used.", usage.ru_utime + usage.ru_stime)
-    virtual, resident = _memory_bytes()
-    yield gauge("process_virtual_memory_bytes", "Address space.", virtual)
-    yield gauge("process_resident_memory_bytes", "Memory in use.", resident)
-    yield gauge("process_open_fds", "Open file descriptors.", len(os.listdir("/proc/self/fd")) - 1)
-    yield gauge("process_max_fds", "How many there may be.", resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-    yield gauge("process_start_time_seconds", "When it started, in seconds since 1970.", _START_S)
+    yield counter("process_cpu_seconds", "CPU time used, in seconds.", usage.ru_utime + usage.ru_stime)
+    if _HAS_PROC:
+        virtual, resident = _memory_bytes()
+        yield gauge("process_virtual_memory_bytes", "Address space.", virtual)
+        yield gauge("process_resident_memory_bytes", "Memory in use.", resident)
+    yield gauge("process_open_fds", "Open file descriptors.", open_descriptors() - 1)
+    yield gauge(
+        "process_max_fds", "Maximum number of open file descriptors.", resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    )
+    yield gauge("process_start_time_seconds", "Start time of the process, in seconds since 1970.", _START_S)
     yield Family(
         "python_gc_collections",
         Kind.COUNTER,
@@ -59,7 +64,9 @@ def _memory_bytes() -> tuple[int, int]:
 
 
 def _started_s() -> float:
-    """The kernel has it in ticks since the boot."""
+    """Return the start time of the process: from Linux in ticks since the boot, elsewhere the time of this import."""
+    if not _HAS_PROC:
+        return time.time()
     with open("/proc/self/stat", "rb", buffering=0) as file:
         ticks = int(file.read().rpartition(b")")[2].split()[19])
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / _TICKS

@@ -1,22 +1,21 @@
-"""RequestMeter: counts and times requests on their way through the loop, for each API.
+"""RequestMeter: counts and times the requests of each API in the loop.
 
     read from the socket ─queue─► handed to the broker ─local─► it returns ─remote─► the reply is there ─response─► sent
     └──────────────────────────────────────────────── total ──────────────────────────────────────────────────────────┘
 
-These are Kafka's words. `queue` is the time that other requests of the same pass take; `remote` is what a request waits
-for others, in the purgatory, and 0 for most, so only those that wait are added. A request is in one place at a time and
-a connection's replies come in order, so what has to be remembered is a short queue on the connection.
+These are Kafka's names. `queue` is the time that other requests of the same pass take. `remote` is the time in the
+purgatory, and 0 for most requests, so only the others are added. The replies of a connection are in order, so its open
+requests are a short queue.
 
-The clock is read once after each request, once before and after a round, and once when a connection was sent to. Every
-request comes through here, so what it costs counts: histograms are added to in place rather than by a call each, and a
-time too short for the first bound is only summed up; who asks for its histogram puts the missing ones there.
+The clock is read once after each request, before and after a round, and after sending to a connection. Every request
+comes through here, so the cost matters. Most queue times are below the first bound; they are only added to the sum, and
+the histogram's reader adds the missing counts.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from bisect import bisect_left
 from collections.abc import Callable
 from struct import Struct
 from typing import Final
@@ -30,7 +29,7 @@ from tailrace.server.connections.connection import Connection
 from tailrace.server.metrics.api_meter import ApiMeter, RequestTimes, VersionMeter
 
 REQUEST_LOGGER: Final = logging.getLogger("tailrace.request")
-OTHER: Final = "other"  # what no API is called
+OTHER: Final = "other"  # the name for unknown APIs
 VERSIONS_MAX: Final = 32
 _HEAD: Final = Struct(">I").unpack_from  # an API's key and version
 _SHORT_NS: Final = TIME_BOUNDS_NS[0]
@@ -68,7 +67,7 @@ class RequestMeter:
     # A request
 
     def taken(self, connection: Connection, frame: memoryview) -> None:
-        """It goes to the broker now."""
+        """Note that a request goes to the broker now."""
         self.requests += 1
         size = len(frame)
         version = self._by_head.get(_HEAD(frame)[0]) if size >= 4 else None
@@ -84,12 +83,12 @@ class RequestMeter:
         if queue_ns > _SHORT_NS:
             meter.queue.add(queue_ns)
         else:
-            meter.queue.total += queue_ns
+            meter.queue.add_lowest(queue_ns)
         if self.logs_requests:
             times.request = _describe(frame, meter.name)
 
     def _version(self, frame: memoryview) -> VersionMeter:
-        """A new version, or what stands for all that nobody knows: no client can make more of them."""
+        """Return a new version's meter, or the common one for unknown APIs, so that clients cannot create many."""
         head = _HEAD(frame)[0] if len(frame) >= 4 else 0xFFFF_FFFF
         key, number = head >> 16, min(head & 0xFFFF, VERSIONS_MAX)
         if key not in self._names:
@@ -105,25 +104,21 @@ class RequestMeter:
         return version
 
     def handled(self, connection: Connection) -> None:
-        """The broker has returned, with a reply or without one."""
+        """Note that the broker has returned, with or without a reply."""
         now_ns = self.now_ns = self._clock_ns()
-        times = connection.metered[-1]
-        times.handled_ns = now_ns
-        local, local_ns = times.meter.local, now_ns - times.taken_ns
-        local.counts[bisect_left(TIME_BOUNDS_NS, local_ns)] += 1
-        local.total += local_ns
+        connection.metered[-1].handled(now_ns)
 
     def round_begins(self) -> None:
-        """Requests are handed over from here on; what is answered before the round ends has not waited."""
+        """Begin a round. Requests that are answered before its end did not wait."""
         self.now_ns = self._round_ns = self._clock_ns()
 
     def round_ends(self, replies: int) -> None:
-        """Replies have been taken from the broker."""
+        """Note that the replies were taken from the broker."""
         self.replies += replies
         self.now_ns = self._clock_ns()
 
     def replied(self, connection: Connection, throttle_ms: int, *, is_sent: bool) -> None:
-        """A reply is there; `is_sent`: there are no bytes of it to send."""
+        """Note a reply; `is_sent` if it has no bytes to send."""
         times = connection.metered.popleft()
         meter = times.meter
         now_ns = self.now_ns
@@ -141,15 +136,11 @@ class RequestMeter:
             self._log(connection, times, remote_ns, throttle_ms)
 
     def sent(self, connection: Connection) -> None:
-        """All replies of a connection have been taken by its socket."""
+        """Note that the socket has taken all replies of a connection."""
         now_ns = self._clock_ns()
         for meter, read_ns, replied_ns in connection.unsent:
-            histogram, time_ns = meter.response, now_ns - replied_ns
-            histogram.counts[bisect_left(TIME_BOUNDS_NS, time_ns)] += 1
-            histogram.total += time_ns
-            histogram, time_ns = meter.total, now_ns - read_ns
-            histogram.counts[bisect_left(TIME_BOUNDS_NS, time_ns)] += 1
-            histogram.total += time_ns
+            meter.response.add(now_ns - replied_ns)
+            meter.total.add(now_ns - read_ns)
         connection.unsent.clear()
 
     def _log(self, connection: Connection, times: RequestTimes, remote_ns: int, throttle_ms: int) -> None:
@@ -167,12 +158,12 @@ class RequestMeter:
 
 
 class UntimedMeter(RequestMeter):
-    """Only counts, where nobody will ask for more."""
+    """Only counts, if nobody reads times."""
 
     __slots__ = ()
 
     def waits(self) -> None:
-        """Nothing to note, and so below."""
+        """Do nothing; the same in the methods below."""
 
     def wakes(self) -> None:
         self.passes += 1
@@ -197,12 +188,12 @@ class UntimedMeter(RequestMeter):
 
 
 def make_meter(*, is_asked: bool) -> RequestMeter:
-    """`is_asked`: metrics are served. The request log needs times as well."""
+    """`is_asked`: metrics are served. The request log needs times, too."""
     return RequestMeter() if is_asked or REQUEST_LOGGER.isEnabledFor(logging.DEBUG) else UntimedMeter()
 
 
 def _describe(frame: memoryview, name: str) -> dict[str, object]:
-    """What the request log says of a request."""
+    """Return the fields of the request log for a request."""
     try:
         header, _ = read_request_header(frame)
     except ProtocolError:

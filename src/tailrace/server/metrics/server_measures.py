@@ -1,8 +1,8 @@
-"""ServerMeasures: what the network layer and the process measure, as families of samples.
+"""ServerMeasures: the metric families of the network layer and the process.
 
-Times of requests are told twice: as histograms in seconds under our own name, from which Prometheus makes any quantile
-over any time, and as summaries in milliseconds under the names of Kafka's dashboards, with the quantiles that Kafka's
-have, of the last minute or two.
+Times of requests are exported twice. Histograms in seconds have our own names; Prometheus computes any quantile over
+any period from them. Summaries in milliseconds have the names of Kafka's dashboards and the quantiles of Kafka's
+metrics, over the last minute or two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tailrace.metrics.families import (
     histogram_samples,
     summary_samples,
 )
-from tailrace.metrics.histogram import SECOND_NS, Histogram, Lately, quantile
+from tailrace.metrics.histogram import SECOND_NS, Histogram, RecentCounts, quantile
 from tailrace.server.connections.connections import Connections
 from tailrace.server.metrics.api_meter import ApiMeter
 from tailrace.server.metrics.process_measures import process_families
@@ -29,15 +29,15 @@ from tailrace.server.metrics.request_meter import VERSIONS_MAX, RequestMeter
 from tailrace.server.metrics.statistics import ServerStatistics
 
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
-PHASES: Final = (  # ours, Kafka's, what it is
-    ("queue", "requestqueuetimems", "between being read and being handed over"),
-    ("local", "localtimems", "with the broker"),
-    ("remote", "remotetimems", "waiting for others"),
+PHASES: Final = (  # our name, Kafka's name, description
+    ("queue", "requestqueuetimems", "between reading a request and handing it over"),
+    ("local", "localtimems", "in the broker"),
+    ("remote", "remotetimems", "of waiting, for example for followers or new records"),
     ("response", "responsesendtimems", "until the socket took the reply"),
-    ("throttle", "throttletimems", "that clients were told to pause"),
-    ("total", "totaltimems", "from being read to the reply being sent"),
+    ("throttle", "throttletimems", "of pauses that clients were throttled for"),
+    ("total", "totaltimems", "from reading a request to sending the reply"),
 )
-_RARE: Final = ("queue", "remote", "throttle")  # what is 0, or next to it, is not in their histograms
+_RARE: Final = ("queue", "remote", "throttle")  # times of about 0 are not counted in their histograms
 SOFTWARES_MAX: Final = 50
 _MS: Final = 1_000_000
 
@@ -45,7 +45,7 @@ _MS: Final = 1_000_000
 class ServerMeasures:
     def __init__(self, meter: RequestMeter) -> None:
         self._meter = meter
-        self._lately: dict[Histogram, Lately] = {}
+        self._recent: dict[Histogram, RecentCounts] = {}
         self._share = _IdleShare()
 
     def families(self, statistics: ServerStatistics, connections: Connections, now_ms: int) -> Iterator[Family]:
@@ -80,7 +80,7 @@ class ServerMeasures:
         yield Family(
             "tailrace_request_seconds",
             Kind.HISTOGRAM,
-            "Where requests spend their time.",
+            "Time of requests in each phase, in seconds.",
             (sample for one in meters for phase, _, _ in PHASES for sample in _times(one, phase)),
         )
 
@@ -96,10 +96,10 @@ class ServerMeasures:
         return summary_samples(quantiles, {"request": meter.name}, count=count, total=histogram.total / _MS)
 
     def _counts_lately(self, histogram: Histogram, now_ms: int) -> list[int]:
-        lately = self._lately.get(histogram)
-        if lately is None:
-            lately = self._lately[histogram] = Lately(histogram)
-        return lately.counts(now_ms)
+        recent = self._recent.get(histogram)
+        if recent is None:
+            recent = self._recent[histogram] = RecentCounts(histogram)
+        return recent.counts(now_ms)
 
     # Connections
 
@@ -112,7 +112,10 @@ class ServerMeasures:
             _by_listener(connections),
         )
         yield Family(
-            f"{prefix}_connections", Kind.GAUGE, "Open connections, by what clients are.", _softwares(connections)
+            f"{prefix}_connections",
+            Kind.GAUGE,
+            "Open connections, by client software and version.",
+            _softwares(connections),
         )
         yield counter(f"{prefix}_connection_creation", "Connections accepted.", statistics.accepted)
         yield Family(
@@ -125,7 +128,7 @@ class ServerMeasures:
         yield counter(f"{prefix}_outgoing_byte", "Bytes sent to clients.", statistics.bytes_out)
         yield counter(
             "tailrace_connections_refused",
-            "Connections closed since an address had too many or opened them too fast.",
+            "Connections closed because their address had too many or opened them too fast.",
             statistics.refused,
         )
         for state, count in (
@@ -135,39 +138,53 @@ class ServerMeasures:
             ("muted", statistics.muted),
         ):
             yield gauge(f"tailrace_connections_{state}", f"Open connections that are {state}.", count)
-        yield gauge("tailrace_paused_listeners", "Listeners that accept nothing for now.", statistics.paused_listeners)
-        yield gauge("tailrace_response_pending_bytes", "Bytes that sockets have yet to take.", statistics.pending_bytes)
-        yield gauge("tailrace_request_held_bytes", "Bytes received and not handed over.", statistics.held_bytes)
+        yield gauge(
+            "tailrace_paused_listeners", "Listeners that accept no connections at present.", statistics.paused_listeners
+        )
+        yield gauge(
+            "tailrace_response_pending_bytes",
+            "Bytes of replies that sockets have not taken yet.",
+            statistics.pending_bytes,
+        )
+        yield gauge(
+            "tailrace_request_held_bytes",
+            "Bytes of requests that are received but not handed over yet.",
+            statistics.held_bytes,
+        )
 
     # The loop
 
     def _loop(self, statistics: ServerStatistics) -> Iterator[Family]:
         meter = self._meter
         yield counter("tailrace_loop_passes", "Passes of the loop.", statistics.passes)
-        yield counter("tailrace_loop_busy_seconds", "Time that the loop has worked.", meter.busy_ns / SECOND_NS)
-        yield counter("tailrace_loop_idle_seconds", "Time that the loop has waited.", meter.idle_ns / SECOND_NS)
+        yield counter(
+            "tailrace_loop_busy_seconds", "Time that the loop has worked, in seconds.", meter.busy_ns / SECOND_NS
+        )
+        yield counter(
+            "tailrace_loop_idle_seconds", "Time that the loop has waited, in seconds.", meter.idle_ns / SECOND_NS
+        )
         # One loop does the work of Kafka's network threads and of its request handlers.
-        share = self._share.lately(meter)
+        share = self._share.recent(meter)
         for name in (
             "kafka_network_socketserver_networkprocessoravgidle_percent",
             "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
         ):
-            yield gauge(name, "Share of its time that the loop waits, 0 to 1, since the last scrape.", share)
+            yield gauge(name, "Share of time that the loop was idle since the last scrape, 0 to 1.", share)
         yield gauge(
-            "tailrace_chores_unfinished", "Work handed to other threads and not done.", statistics.chores_unfinished
+            "tailrace_chores_unfinished", "Chores of other threads that are not finished.", statistics.chores_unfinished
         )
-        yield counter("tailrace_chores_completed", "Work done by other threads.", statistics.chores_completed)
-        yield counter("tailrace_chores_failed", "Work that failed there.", statistics.chores_failed)
+        yield counter("tailrace_chores_completed", "Chores completed by other threads.", statistics.chores_completed)
+        yield counter("tailrace_chores_failed", "Chores that failed on other threads.", statistics.chores_failed)
 
 
 class _IdleShare:
-    """How idle the loop was since it was last asked."""
+    """The idle share of the loop since the last call."""
 
     def __init__(self) -> None:
         self._idle_ns = self._busy_ns = 0
         self._share = 1.0
 
-    def lately(self, meter: RequestMeter) -> float:
+    def recent(self, meter: RequestMeter) -> float:
         idle_ns, busy_ns = meter.idle_ns - self._idle_ns, meter.busy_ns - self._busy_ns
         if idle_ns + busy_ns:
             self._share = idle_ns / (idle_ns + busy_ns)
@@ -185,7 +202,7 @@ def _versions(meters: Iterable[ApiMeter]) -> Iterator[Sample]:
 def _times(meter: ApiMeter, phase: str) -> Iterable[Sample]:
     histogram: Histogram = getattr(meter, phase)
     if phase in _RARE and not histogram.total:
-        return ()  # an API that never waits has no need of so many lines to say so
+        return ()  # an API that never waits needs no lines for that
     zeros = max(meter.total.count - histogram.count, 0) if phase in _RARE else 0
     return histogram_samples(histogram, {"request": meter.name, "phase": phase}, zeros=zeros)
 
@@ -196,7 +213,7 @@ def _by_listener(connections: Connections) -> Iterable[Sample]:
 
 
 def _softwares(connections: Connections) -> Iterable[Sample]:
-    """Names that clients choose: no more of them than somebody can read."""
+    """Count clients by software and version. Clients choose these names, so their number is limited."""
     counts = Counter(
         (connection.context.software_name, connection.context.software_version) for connection in connections
     )

@@ -1,4 +1,4 @@
-"""ServerStatistics: what the network layer has done so far and holds now."""
+"""ServerStatistics: the counters and present state of the network layer."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tailrace.server.sending.slice_sender import SliceSender
 
 @dataclass(frozen=True, slots=True)
 class ServerStatistics:
-    connections: int  # open now
-    waiting: int  # of them, with a request at the broker
-    writing: int  # of them, with replies that the socket did not take yet
-    throttled: int  # of them, pausing because of a quota
-    muted: int  # of them, with bytes that are left in the socket for one of these reasons
+    connections: int  # open connections
+    waiting: int  # with a request at the broker
+    writing: int  # with replies that the socket did not take yet
+    throttled: int  # paused because of a quota
+    muted: int  # not read for one of these reasons, though bytes are in the socket
     accepted: int
-    refused: int  # accepted and closed, because the address had its maximum or came too fast
+    refused: int  # closed after accept, because the address had too many or opened them too fast
     closed: dict[str, int]  # by reason
     paused_listeners: int
     bytes_in: int
     bytes_out: int
-    pending_bytes: int  # replies that the sockets did not take yet
-    held_bytes: int  # requests received and not handed over yet
+    pending_bytes: int  # of replies that the sockets did not take yet
+    held_bytes: int  # of requests that are received but not handed over yet
     pinned_files: int
     requests: int
     replies: int
     passes: int
-    kept_arenas: int  # receive buffers that the broker kept views of
+    kept_arenas: int  # receive buffers replaced because the broker kept views of them
     chores_unfinished: int
     chores_completed: int
     chores_failed: int

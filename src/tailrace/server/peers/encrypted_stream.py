@@ -1,4 +1,4 @@
-"""EncryptedStream: a stream to another node with TLS around it, as its client."""
+"""EncryptedStream: a stream with TLS to another node, as its client."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Heartbeats: the thread that keeps a broker registered with its controllers (`metadata/quorum/broker_lifecycle.py`).
 
-It has a connection of its own, and finds the active controller by itself: it asks the one that it knows, and when that
-one does not answer or is not the controller any more, the next. So it goes on, whatever the loop is busy with. What is
-said if the whole process dies it leaves with a LastWill.
+It has its own connection, and finds the active controller by itself: it asks the one it knows, and if that does not
+respond or is no longer active, the next. So heartbeats continue even if the loop is busy. It also keeps a LastWill up
+to date, for the case that the whole process dies.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tailrace.protocol.messages import BrokerRegistrationRequest
 from tailrace.server.loop.clock import monotonic_ms
 from tailrace.server.peers.last_will import LastWill
 
-REQUEST_TIMEOUT_MS: Final = 4_000  # below half of the session that it keeps
-REGISTRATION_TIMEOUT_S: Final = 15.0  # there is no session yet, and a controller may have just been started
+REQUEST_TIMEOUT_MS: Final = 4_000  # less than half of the session timeout
+REGISTRATION_TIMEOUT_S: Final = 15.0  # there is no session yet, and a controller may have just started
 _LOGGER: Final = logging.getLogger("tailrace.heartbeats")
 
 
@@ -37,8 +37,8 @@ class Heartbeats:
         candidates: Callable[[], Sequence[Address]],
         security: Security = PLAIN_TEXT,
     ) -> None:
-        """`leader`: who leads the quorum as far as is known; `candidates`: everybody who might. Both may be asked from
-        this thread."""
+        """`leader` returns the known leader of the quorum, `candidates` all possible ones. Both are called from this
+        thread."""
         self._lifecycle = lifecycle
         self._leader = leader
         self._candidates = candidates
@@ -47,7 +47,7 @@ class Heartbeats:
         )
         self._asked = 0
         self._connection: Connection | None = None
-        # The process beside us can send a frame, and knows nothing of TLS or of who we are.
+        # The helper process of the last will can send a frame, but has neither TLS nor credentials.
         self._will = LastWill() if security == PLAIN_TEXT else None
         self._wakes = threading.Event()
         self._is_stopped = False
@@ -66,9 +66,9 @@ class Heartbeats:
         lifecycle = self._lifecycle
         while not self._is_stopped and not lifecycle.has_left:
             try:
-                self._say_something()
+                self._send_next()
             except Exception:
-                # A broker without heartbeats is fenced: better a broken one once more than none.
+                # Without heartbeats the broker is fenced. So it is better to continue after an error.
                 _LOGGER.exception("a heartbeat failed")
                 lifecycle.failed(monotonic_ms())
             wait_ms = lifecycle.due_ms - monotonic_ms()
@@ -79,14 +79,14 @@ class Heartbeats:
         if self._will is not None:
             self._will.close(is_revoked=lifecycle.has_left)
 
-    def _say_something(self) -> None:
+    def _send_next(self) -> None:
         request = self._lifecycle.next_request()
         try:
             connection = self._connected()
             is_registration = isinstance(request, BrokerRegistrationRequest)
             response = connection.request(request, timeout_s=REGISTRATION_TIMEOUT_S if is_registration else None)
         except ClientError as error:
-            _LOGGER.info("no controller: %s", error)
+            _LOGGER.info("no controller could be reached: %s", error)
             self._try_another()
             self._lifecycle.failed(monotonic_ms())
             return
@@ -101,14 +101,14 @@ class Heartbeats:
             self._will.write(lifecycle.registration.id, lifecycle.epoch, self._addresses())
 
     def _addresses(self) -> list[Address]:
-        """Who may be the active controller, the likeliest first."""
+        """Return the addresses that may be the active controller, the most likely one first."""
         leader = self._leader()
         others = [one for one in self._candidates() if one != leader]
         return others if leader is None else [leader, *others]
 
     def _connected(self) -> Connection:
         if self._connection is not None and not self._connection.is_usable:
-            self._disconnect()  # its session is about to end, or the controller has ended it
+            self._disconnect()  # the authenticated session is about to expire, or has expired
         if self._connection is None:
             candidates = self._addresses()
             self._connection = Connection(candidates[self._asked % len(candidates)], self._settings)

@@ -1,11 +1,11 @@
-"""LastWill: a broker that is killed has its controllers told at once, by a small process that outlives it.
+"""LastWill: when a broker is killed, a small process that outlives it notifies the controllers at once.
 
-A broker that dies says nothing, and what it led is nobody's until its session is over: nine seconds by default. But its
-machine knows at once. So a second process reads from a pipe whose other end only the broker has; when that ends and the
-will was not taken back, it sends what the broker has left with it: a heartbeat that asks to be fenced, in the name of
-the broker's epoch, so that it cannot harm a successor (`last_words.py`).
+After a crash the partitions of a broker have no leader until its session expires: nine seconds by default. But its
+machine notices at once. So a second process reads from a pipe whose other end only the broker has. When the pipe is
+closed and the will was not revoked, it sends the prepared frame: a heartbeat that asks to be fenced. The frame has the
+broker's epoch, so that it cannot harm a later start of the broker (`last_words.py`).
 
-Where the whole machine, or container, goes, both go, and the session decides as ever.
+If the whole machine or container stops, both processes stop, and the session expires as usual.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.messages import BrokerHeartbeatRequest
 
 _PROGRAM: Final = Path(__file__).with_name("last_words.py")
-_VERSION: Final = 0  # every controller has it, and it says all there is to say
-# Whoever ends a service sends these to all of its processes, while the broker is still busy with its farewell.
+_VERSION: Final = 0  # all controllers support it, and it has all needed fields
+# Service managers send these to all processes of a service, while the broker still does its controlled shutdown.
 _NOT_HEARD: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _LOGGER: Final = logging.getLogger("tailrace.heartbeats")
 
 
 class LastWill:
-    """For one thread."""
+    """For use by one thread."""
 
     def __init__(self) -> None:
         self._pid = -1
@@ -41,7 +41,7 @@ class LastWill:
         self._has_failed = False
 
     def write(self, broker_id: int, broker_epoch: int, addresses: Sequence[Address]) -> None:
-        """What is to be said if this process dies, and to whom; those who most likely listen come first."""
+        """Store the report to send if this process dies, and the controllers, the most likely one first."""
         request = BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=broker_epoch, want_fence=True)
         header = RequestHeader(BrokerHeartbeatRequest.SCHEMA.api_key or 0, _VERSION, 1, "tailrace-last-will")
         parts = [write_request_header(header), request.encode(_VERSION)]
@@ -50,7 +50,7 @@ class LastWill:
         self._put(f"{frame.hex()} {places}\n".encode())
 
     def close(self, *, is_revoked: bool) -> None:
-        """This process is about to end. Unless the will is revoked it is carried out now."""
+        """End the process. Unless the will is revoked, the report is sent now."""
         if self._pipe < 0:
             return
         if is_revoked:
@@ -70,10 +70,10 @@ class LastWill:
                 self._start()
             os.write(self._pipe, line)
             self._written = line
-        except OSError as error:
-            # Without it the broker is no worse off than any other.
+        except (OSError, NotImplementedError) as error:
+            # Without it the broker works as any other.
             self._has_failed = True
-            _LOGGER.warning("nobody will tell the controllers if this broker is killed: %s", error)
+            _LOGGER.warning("the controllers will not be notified at once if this broker is killed: %s", error)
 
     def _start(self) -> None:
         reading, writing = os.pipe()

@@ -1,9 +1,9 @@
-"""What the process beside a broker runs (`last_will.py` starts it): it waits for the broker's death, and tells of it.
+"""The process beside a broker (started by `last_will.py`): it waits for the broker's death and reports it.
 
-Standard input has lines, each a will that takes the place of the one before: a frame in hexadecimal, and the addresses
-of those who may be the active controller. An empty line is none. The input ends when the broker does.
+Standard input has lines. Each line is a will that replaces the previous one: a frame in hexadecimal, and the addresses
+of possible active controllers. An empty line revokes the will. The input ends when the broker dies.
 
-It is run by itself, outside of the package, and imports next to nothing: it is there all the time, for every broker.
+The file is run as a program, outside of the package, and imports little: it runs all the time, beside every broker.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import _socket  # `socket` would bring much more memory than it takes to connect
 import sys
 import time
 
-PATIENCE_S = 10.0  # by then the session is over without our help
+PATIENCE_S = 10.0  # after that the session has expired anyway
 TIMEOUT_S = 2.0
 PAUSE_S = 0.05
 NOT_CONTROLLER = 41
-ERROR_AT = 9  # behind correlation id, tags and throttle time
+ERROR_AT = 9  # after correlation id, tags and throttle time
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def carry_out(frame: bytes, addresses: list[str]) -> None:
-    """Send a frame to one address after the other, until one answers that is the active controller."""
+    """Send a frame to one address after the other, until the active controller has responded."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         for address in addresses:
@@ -50,7 +50,7 @@ def ask(address: str, frame: bytes) -> bytes:
     try:
         connection.settimeout(TIMEOUT_S)
         connection.connect(place)
-        connection.send(frame)  # so small that it goes at once
+        connection.send(frame)  # small enough to be sent at once
         answer = b""
         while len(answer) < 4 or len(answer) < 4 + int.from_bytes(answer[:4], "big"):
             piece = connection.recv(4_096)

@@ -1,10 +1,10 @@
-"""OutgoingSecurity: how a broker connects to the others, and to its controllers, out of its own server.properties.
+"""OutgoingSecurity: how a broker connects to other brokers and to controllers, from its server.properties.
 
     inter.broker.listener.name, security.inter.broker.protocol, sasl.mechanism.inter.broker.protocol
     controller.listener.names, sasl.mechanism.controller.protocol
 
-The listener's name says by which protocol. Its ssl.* settings say whom to believe and who we are; for SASL it is the
-username and password in `listener.name.NAME.MECHANISM.sasl.jaas.config`, or how to get a token.
+The listener's name determines the protocol. Its ssl.* settings have the trusted certificates and the own one. For SASL,
+`listener.name.NAME.MECHANISM.sasl.jaas.config` has username and password, or describes how to get a token.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OutgoingSecurity:
 
 
 def outgoing_security(config: BrokerConfig) -> OutgoingSecurity:
-    """InvalidConfig for what cannot be; a broker that is alone connects to nobody."""
+    """Return the security of outgoing connections; InvalidConfig for invalid settings; none for a standalone broker."""
     if not config.roles.is_broker_only:
         return OutgoingSecurity()
     brokers, controllers = config.inter_broker_listener, config.roles.controller_listener
@@ -53,7 +53,7 @@ def _security(static: Mapping[str, str], listener: str, protocol: str, mechanism
     try:
         if protocol.endswith("SSL"):
             tls = tls_of(with_kafkas_types(settings))
-            client_context(tls)  # so that a store that cannot be read stops the start
+            client_context(tls)  # so that an unreadable store stops the start
     except UnsupportedSecurity as error:
         raise InvalidConfig(f"listener {listener}: {error}") from error
     try:
@@ -68,7 +68,7 @@ def _security(static: Mapping[str, str], listener: str, protocol: str, mechanism
 
 
 def _oauth_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return how to get a token: what is set for the mechanism counts first. A callback handler counts only there."""
+    """Return the OAuth settings. Those of the mechanism have precedence, and only there a callback handler counts."""
     found = {}
     for key in OAUTH_SETTINGS:
         general = None if key == "sasl.login.callback.handler.class" else settings.get(key)

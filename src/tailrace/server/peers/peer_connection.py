@@ -1,10 +1,10 @@
 """PeerConnection: one non-blocking connection to another node, as its client.
 
-    connecting ──► (TLS) ──► agreeing (ApiVersions) ──► (SASL) ──► ready: requests go out, answers come in their order
+    connecting ──► (TLS) ──► ApiVersions ──► (SASL) ──► ready: requests are sent, responses arrive in their order
 
-Bytes are written as the socket takes them. What comes is read to memory that connections share: an answer that is
-there as a whole is copied from it, and of a larger one the rest is read straight into memory of its own size.
-`PeerLost` is raised for whatever ends the connection; whoever owns it closes it then.
+Bytes are written as the socket takes them. Received bytes go to memory that connections share. A response that is
+complete there is copied; the rest of a larger one is read straight into its own memory. `PeerLost` is raised for
+whatever ends the connection; its owner then closes it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import socket
 from collections import deque
 from collections.abc import Iterator
-from select import EPOLLIN, EPOLLOUT
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -29,6 +28,7 @@ from tailrace.protocol.headers import RequestHeader, read_response_header, write
 from tailrace.protocol.message import Message
 from tailrace.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from tailrace.protocol.registry import response_class
+from tailrace.server.loop.poll import READABLE, WRITABLE
 from tailrace.server.peers.peer_streams import open_stream
 from tailrace.waiting.outbox import Failure, OutgoingRequest
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from tailrace.server.peers.peer_login import PeerLogin
 
 IN_FLIGHT_MAX: Final = 5
-ANSWER_BYTES_MAX: Final = 268_435_456  # a fetch may exceed its limit by one batch; "HTTP" read as a length is beyond it
+ANSWER_BYTES_MAX: Final = 268_435_456  # a fetch may exceed its limit by one batch; "HTTP" read as a length is larger
 _INT32: Final = Struct(">i")
 _INT16: Final = Struct(">h")
-_HEAD: Final = Struct(">ihhi")  # the size of what follows, and with what every request begins
+_HEAD: Final = Struct(">ihhi")  # the start of every request: size, API key, version, correlation id
 
 
 class PeerLost(Exception):
-    """The connection is of no use any more."""
+    """The connection cannot be used any more."""
 
 
 class Sent(NamedTuple):
@@ -58,25 +58,23 @@ class PeerConnection:
         self._socket = made
         self._stream = open_stream(made, host, security)
         self._sasl = security.sasl
-        self._login: PeerLogin | None = None  # while we say who we are
+        self._login: PeerLogin | None = None  # during authentication
         self._is_ready = False
-        self.session_ms = 0  # for how long that counts, 0 for ever
+        self.session_ms = 0  # lifetime of the authenticated session, 0: unlimited
         self._client_id = client_id
         self.descriptor = made.fileno()
-        self.interest = EPOLLIN | EPOLLOUT  # the events that are waited for
+        self.interest = READABLE | WRITABLE  # the events to wait for
         self.in_flight: deque[Sent] = deque()
-        self._versions: dict[int, Versions] | None = None  # what the peer speaks
+        self._versions: dict[int, Versions] | None = None  # the versions that the peer supports
         self._is_connected = False
         self._asked_version = api(ApiKey.API_VERSIONS).offered.high
         self._correlation_id = 0
-        self._heads: dict[
-            tuple[int, int], bytes
-        ] = {}  # of requests: what follows the correlation id, by API and version
-        self._chosen: dict[tuple[int, int, int | None], int | None] = {}  # versions, by API and the sender's bounds
+        self._heads: dict[tuple[int, int], bytes] = {}  # (API, version) → bytes of a request after the correlation id
+        self._chosen: dict[tuple[int, int, int | None], int | None] = {}  # (API, sender's limits) → version
         self._output: deque[memoryview] = deque()
-        self._own: memoryview | None = None  # an answer that has begun, `_filled` bytes of it so far
+        self._own: memoryview | None = None  # a large response, of which `_filled` bytes have arrived
         self._filled = 0
-        self._rest = b""  # the begin of an answer's length
+        self._rest = b""  # the start of a response's length
 
     @property
     def is_ready(self) -> bool:
@@ -94,17 +92,17 @@ class PeerConnection:
 
     def update_interest(self) -> int:
         """Return the events to wait for now."""
-        self.interest = EPOLLIN | (EPOLLOUT if self.wants_to_write else 0)
+        self.interest = READABLE | (WRITABLE if self.wants_to_write else 0)
         return self.interest
 
     @property
     def is_at_rest(self) -> bool:
-        """Nothing is to be written or agreed on, now or in time, unless there is another request."""
-        return self._is_ready and self.interest == EPOLLIN and not self.session_ms and not self.wants_to_write
+        """True if the connection has nothing to write or negotiate, now or later, until there is another request."""
+        return self._is_ready and self.interest == READABLE and not self.session_ms and not self.wants_to_write
 
     @property
     def has_input(self) -> bool:
-        """Part of an answer was read."""
+        """True if a part of a response has arrived."""
         return self._own is not None or bool(self._rest)
 
     def is_late(self, now: int) -> bool:
@@ -117,7 +115,7 @@ class PeerConnection:
     # Writing
 
     def send(self, request: OutgoingRequest, deadline_ms: int) -> Failure | None:
-        """Queue a request to be written; says why not, if the peer cannot be asked that."""
+        """Queue a request. Return a failure if the peer does not support it."""
         key = request.body.SCHEMA.api_key
         assert key is not None
         assert self._versions is not None
@@ -150,7 +148,7 @@ class PeerConnection:
         return correlation_id
 
     def write(self) -> None:
-        """Write what the socket takes."""
+        """Write as much as the socket takes."""
         if not self._is_connected:
             code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if code:
@@ -158,7 +156,7 @@ class PeerConnection:
             try:
                 self._socket.getpeername()
             except OSError:
-                return  # not yet
+                return  # not connected yet
             self._is_connected = True
             self._ask_versions()
         try:
@@ -186,14 +184,14 @@ class PeerConnection:
     # Reading
 
     def read(self, scratch: memoryview) -> Iterator[tuple[OutgoingRequest, Any]]:
-        """The answers that have come, each with what was asked; None for one that cannot be read. `scratch` is memory
-        to read to, which nobody else uses until the last one is taken."""
+        """Yield the received responses, each with its request; None for a response that cannot be decoded. `scratch` is
+        memory to read into; nobody else may use it until the last response is taken."""
         for frame in self._receive(scratch):
             if not self._is_ready:
-                self._go_on(frame)
+                self._negotiate(frame)
                 continue
             if not self.in_flight:
-                raise PeerLost("it answers what was not asked")
+                raise PeerLost("it sent a response without a request")
             sent = self.in_flight[0]
             key = sent.request.body.SCHEMA.api_key
             assert key is not None
@@ -201,15 +199,15 @@ class PeerConnection:
             try:
                 correlation_id, position = read_response_header(key, sent.version, frame)
                 if correlation_id != sent.correlation_id:
-                    raise PeerLost(f"it answers request {correlation_id} where {sent.correlation_id} was due")
+                    raise PeerLost(f"it responded to request {correlation_id} where {sent.correlation_id} was expected")
                 response = (sent.request.read or response_class(key).decode)(frame, sent.version, position)
             except ProtocolError:
-                pass  # the caller tells whoever asked
+                pass  # the caller gets None, and reports it
             self.in_flight.popleft()
             yield sent.request, response
 
     def _receive(self, scratch: memoryview) -> Iterator[memoryview]:
-        """The whole frames that have come, until the socket has no more."""
+        """Yield complete frames, until the socket is empty."""
         while True:
             own = self._own
             view = scratch if own is None else own[self._filled :]
@@ -232,7 +230,7 @@ class PeerConnection:
                 return
 
     def _cut(self, data: memoryview) -> Iterator[memoryview]:
-        """Frames that are whole, copied; of what follows them the begin is kept."""
+        """Yield complete frames as copies, and keep the start of the next one."""
         if self._rest:
             data = memoryview(self._rest + data)
             self._rest = b""
@@ -240,7 +238,7 @@ class PeerConnection:
         while end - position >= _INT32.size:
             (size,) = _INT32.unpack_from(data, position)
             if not 4 <= size <= ANSWER_BYTES_MAX:
-                raise PeerLost(f"an answer of {size} bytes: it does not speak Kafka's protocol")
+                raise PeerLost(f"a response of {size} bytes: it does not use Kafka's protocol")
             position += _INT32.size
             if size > end - position:
                 self._own = own = memoryview(bytearray(size))
@@ -251,8 +249,8 @@ class PeerConnection:
             position += size
         self._rest = bytes(data[position:])
 
-    def _go_on(self, frame: memoryview) -> None:
-        """The answer to what comes before requests."""
+    def _negotiate(self, frame: memoryview) -> None:
+        """Take the response to ApiVersions or to a SASL request."""
         if self._versions is None:
             self._take_versions(frame)
             if self._versions is None:
@@ -285,29 +283,29 @@ class PeerConnection:
             is_refused = _INT16.unpack_from(frame, position)[0] == ErrorCode.UNSUPPORTED_VERSION
             answer: Any = ApiVersionsResponse.decode(frame, 0 if is_refused else self._asked_version, position)
         except ProtocolError as error:
-            raise PeerLost(f"its ApiVersions cannot be read: {error}") from error
+            raise PeerLost(f"its ApiVersions response cannot be decoded: {error}") from error
         theirs = {one.api_key: Versions(one.min_version, one.max_version) for one in answer.api_keys}
         if is_refused:
             known = theirs.get(ApiKey.API_VERSIONS)
             version = min(self._asked_version - 1, known.high if known is not None else 0)
             if version < 0:
-                raise PeerLost("there is no version of ApiVersions in common")
+                raise PeerLost("no version of ApiVersions is supported by both sides")
             self._asked_version = version
             self._ask_versions()
         elif answer.error_code:
-            raise PeerLost(f"it refuses to say what it speaks: {ErrorCode(answer.error_code).name}")
+            raise PeerLost(f"it refused ApiVersions: {ErrorCode(answer.error_code).name}")
         else:
             self._versions = theirs
 
 
 def _reason(error: OSError) -> str:
-    if hasattr(error, "verify_message"):  # what OpenSSL says of a certificate
-        return f"its certificate is not believed: {error.verify_message}"
+    if hasattr(error, "verify_message"):  # the reason why OpenSSL refuses a certificate
+        return f"its certificate is not trusted: {error.verify_message}"
     return str(error.strerror or error).lower()
 
 
 def _common_version(key: int, theirs: Versions | None, request: OutgoingRequest) -> int | None:
-    """The highest version that both sides have, within the bounds that the sender sets."""
+    """Return the highest version that both sides support, within the sender's limits, or None."""
     if theirs is None:
         return None
     ours = api(key)

@@ -1,8 +1,8 @@
-"""PeerLogin: saying who we are on a new connection to another node (SASL), without waiting for an answer.
+"""PeerLogin: authenticates a new connection to another node (SASL), without waiting for a response.
 
 request = login.begin()
 while request is not None:
-    send it; request = login.take(answer)
+    send it; request = login.take(response)
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ from tailrace.protocol.messages import SaslAuthenticateRequest, SaslHandshakeReq
 from tailrace.protocol.registry import response_class
 
 AUTHENTICATE_VERSION_MAX: Final = 2
-SHARE_OF_SESSION: Final = 0.85  # a new connection takes the place of one whose session is about to end
+SHARE_OF_SESSION: Final = 0.85  # after this part of a session's lifetime, a new connection replaces the old one
 
 
 class PeerLogin:
     def __init__(self, sasl: Sasl, versions: Mapping[int, Versions]) -> None:
         theirs = versions.get(ApiKey.SASL_AUTHENTICATE)
         if theirs is None or ApiKey.SASL_HANDSHAKE not in versions:
-            raise AuthenticationFailed("it does not know SASL")
+            raise AuthenticationFailed("it does not support SASL; is the listener of another protocol?")
         self._sasl = sasl
         self._version = min(theirs.high, AUTHENTICATE_VERSION_MAX)
         self._exchange = exchange_of(sasl, may_wait=False)
         self._asked: tuple[int, int] = (ApiKey.SASL_HANDSHAKE, HANDSHAKE_AT_LEAST)
-        self.lifetime_ms = 0  # for how long it counts, 0 for ever
+        self.lifetime_ms = 0  # lifetime of the session, 0: unlimited
 
     def begin(self) -> tuple[Message, int]:
         return SaslHandshakeRequest(mechanism=self._sasl.mechanism), HANDSHAKE_AT_LEAST
 
     def take(self, frame: memoryview) -> tuple[Message, int] | None:
-        """What to send next, and in which version; None at the end. AuthenticationFailed."""
+        """Return the next request and its version, or None at the end. AuthenticationFailed if the peer refuses."""
         key, version = self._asked
         answer: Any = response_class(key).decode(frame, version, read_response_header(key, version, frame)[1])
         if key == ApiKey.SASL_HANDSHAKE:
             if answer.error_code:
                 offered = ", ".join(answer.mechanisms) or "none"
-                raise AuthenticationFailed(f"it does not take {self._sasl.mechanism}: it offers {offered}")
-            return self._say(next(self._exchange))
+                raise AuthenticationFailed(f"it does not support {self._sasl.mechanism}; it supports {offered}")
+            return self._authenticate(next(self._exchange))
         if answer.error_code:
             why = answer.error_message or code_name(answer.error_code)
-            raise AuthenticationFailed(f"it does not let {self._sasl.username!r} in: {why}")
+            raise AuthenticationFailed(f"it refused {self._sasl.username!r}: {why}")
         try:
             words = self._exchange.send(bytes(answer.auth_bytes))
         except StopIteration:
             self.lifetime_ms = int(answer.session_lifetime_ms * SHARE_OF_SESSION)
             return None
-        return self._say(words)
+        return self._authenticate(words)
 
-    def _say(self, words: bytes) -> tuple[Message, int]:
+    def _authenticate(self, words: bytes) -> tuple[Message, int]:
         self._asked = (ApiKey.SASL_AUTHENTICATE, self._version)
         return SaslAuthenticateRequest(auth_bytes=words), self._version

@@ -1,8 +1,8 @@
-"""The two kinds of streams to another node, neither of which ever waits: plain, and with TLS around it.
+"""The two kinds of streams to another node, which never block: plain, and with TLS.
 
 shake_hands()              BlockingIOError until requests can be sent
-send(data), recv_into()    as a socket's; unsent is what `flush` still has to send
-may_hold_more              after a read that did not fill its buffer there may be more, of which epoll does not tell
+send(data), recv_into()    like a socket's; `unsent` is the number of bytes that `flush` still has to send
+may_hold_more              True if a read that did not fill its buffer may have left bytes that epoll does not report
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class PlainStream:
         self.close = made.close
 
     def shake_hands(self) -> None:
-        """There is nothing to agree on."""
+        """Do nothing: plain streams have no handshake."""
 
     def flush(self) -> int:
         return 0
 
 
 def open_stream(made: socket, host: str, security: Security) -> PeerStream:
-    """A stream over a socket that may not be connected yet."""
+    """Return a stream over a socket that may not be connected yet."""
     if security.tls is None:
         return PlainStream(made)
     from tailrace.server.peers.encrypted_stream import EncryptedStream  # and OpenSSL, which not every broker needs

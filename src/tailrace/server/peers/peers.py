@@ -1,16 +1,16 @@
-"""Peers: connections to other nodes on the server's own loop, for what the core sends (`tailrace/waiting/outbox.py`).
+"""Peers: connections to other nodes on the server's loop, for the requests in the outbox
+(`tailrace/waiting/outbox.py`).
 
-    send_waiting()                     take what the core has put out; connect where there is no connection
-    serve(descriptor, mask, now_ms)    an event of one of the sockets; what the core asks then goes out at once
-    tick(now_ms)                       deadlines, and peers whose back-off is over; `next_deadline_ms` says when
-    end(now_ms), close()               the end: whoever waits is told, or nobody is
+    send_waiting()                     take the requests in the outbox; connect if there is no connection
+    serve(descriptor, mask, now_ms)    handle an event of one of the sockets; new requests are sent at once
+    tick(now_ms)                       deadlines, and peers whose back-off is over; `next_deadline_ms` returns when
+    end(now_ms), close()               stop, with or without notifying the senders of pending requests
 
-The core is called by `serve` and `tick` only, so that what it answers there leaves with the round that follows. Times
-are those of a clock that cannot be set back; the core is told its own time.
+Only `serve` and `tick` call the broker, so that its replies leave with the next round. Times are those of a clock that
+cannot be set back; the broker gets its own time.
 
-A connection begins with ApiVersions. A peer that cannot be reached is tried again after a back-off that doubles up to a
-second, and an answer ends that.
-A name is looked up on a chore's thread where there is one, since that may take long.
+A connection begins with ApiVersions. A peer that cannot be reached is tried again after a back-off, which doubles up to
+a second and ends with a response. A name is resolved on a chore's thread if there is one, since that may take long.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from select import EPOLLOUT, epoll
 from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.client.security.security import PLAIN_TEXT
@@ -29,6 +28,7 @@ from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.server.broker_seam import Chore
 from tailrace.server.loop.clock import monotonic_ms
+from tailrace.server.loop.poll import WRITABLE, Poll
 from tailrace.server.peers.peer_connection import PeerConnection, PeerLost
 from tailrace.waiting.outbox import Failure, Outbox, OutgoingRequest, Peer
 
@@ -43,7 +43,7 @@ _LOGGER: Final = logging.getLogger("tailrace.peers")
 
 
 class _Line:
-    """One peer: what is to be sent to it, and the connection that is there, or will be."""
+    """One peer: its queued requests, and its present or future connection."""
 
     __slots__ = (
         "backoff_ms",
@@ -63,14 +63,14 @@ class _Line:
         self.is_resolving = False
         self.connect_until_ms = 0
         self.rest_until_ms = 0
-        self.session_until_ms = 0  # when another connection has to take this one's place; 0 if that is not known
+        self.session_until_ms = 0  # when another connection has to replace this one; 0: never
         self.backoff_ms = 0
 
 
 class Peers:
     def __init__(
         self,
-        poll: epoll,
+        poll: Poll,
         outbox: Outbox,
         *,
         client_id: str = "tailrace",
@@ -87,17 +87,17 @@ class Peers:
         self._timer_ms = timer_ms
         self._lines: dict[Peer, _Line] = {}
         self._by_descriptor: dict[int, _Line] = {}
-        self._ended: list[tuple[OutgoingRequest, Failure]] = []  # whom nobody has told yet
+        self._ended: list[tuple[OutgoingRequest, Failure]] = []  # failed requests whose senders are not notified yet
         self._scratch = memoryview(bytearray(READ_BYTES))
-        self._due_ms: int | None = None  # nothing is due before; what was answered meanwhile still counts
+        self._due_ms: int | None = None  # nothing is due before
         self._log = LimitedLog(_LOGGER)
         self._errors = errors or InternalErrors(_LOGGER)
         outbox.on_flush(self.send_waiting)
 
-    # What the loop calls
+    # Called by the loop
 
     def send_waiting(self) -> bool:
-        """Send what the core has put out since; says whether there was anything."""
+        """Send the requests in the outbox. Return True if there were any."""
         if not self._outbox.waiting and not self._outbox.unneeded:
             return False
         for peer in self._outbox.take_unneeded():
@@ -119,19 +119,19 @@ class Peers:
             self._note(now + request.timeout_ms)
             touched[request.peer] = line
         for line in touched.values():
-            self._go_on(line, now)
+            self._progress(line, now)
 
     def serve(self, descriptor: int, mask: int, now_ms: int) -> bool:
-        """Take an event of one of the sockets; False if it is none of them."""
+        """Handle an event of one of the sockets. Return False if the descriptor belongs to none."""
         line = self._by_descriptor.get(descriptor)
         if line is None:
             return False
         connection = line.connection
         assert connection is not None
         try:
-            if mask & EPOLLOUT:
+            if mask & WRITABLE:
                 connection.write()
-            if mask & ~EPOLLOUT or connection.has_input:
+            if mask & ~WRITABLE or connection.has_input:
                 for request, response in connection.read(self._scratch):
                     line.backoff_ms = 0
                     if response is None:
@@ -144,9 +144,9 @@ class Peers:
         if self._outbox.waiting:
             self.send_waiting()
         if line.queue or line.connection is not connection or not connection.is_at_rest:
-            self._go_on(line, self._timer_ms())
+            self._progress(line, self._timer_ms())
         if self._ended:
-            self._tell_ended(now_ms)
+            self._notify_ended(now_ms)
         return True
 
     def tick(self, now_ms: int) -> None:
@@ -157,17 +157,17 @@ class Peers:
                 if not connection.is_ready and now >= line.connect_until_ms:
                     self._lost(line, "no connection in time")
                 elif connection.is_late(now):
-                    # Its answer may still come, and what follows it has to wait for that: better a new connection.
+                    # The response may still arrive, and later ones wait for it. So a new connection is better.
                     self._disconnect(line, Failure.TIMED_OUT)
             while line.queue and line.queue[0][1] <= now:
                 self._ended.append((line.queue.popleft()[0], Failure.TIMED_OUT))
-            self._go_on(line, now)
+            self._progress(line, now)
         self._due_ms = self._first_deadline_ms()
-        self._tell_ended(now_ms)
+        self._notify_ended(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When to tick next, by the clock that cannot be set back. It is asked before every wait, and so is not looked
-        for among all peers."""
+        """Return when to tick next, by the clock that cannot be set back. The loop asks before every wait, so this does
+        not search all peers."""
         return 0 if self._ended else self._due_ms
 
     def _note(self, due_ms: int) -> None:
@@ -189,12 +189,12 @@ class Peers:
         return min(due, default=None)
 
     def end(self, now_ms: int) -> None:
-        """Let go of every connection; what is unanswered has failed, and whoever sent it is told."""
+        """Close every connection; senders are notified that their unanswered requests have failed."""
         for line in self._lines.values():
             self._disconnect(line, Failure.LOST)
             self._give_up(line, Failure.LOST)
         self._lines.clear()
-        self._tell_ended(now_ms)
+        self._notify_ended(now_ms)
 
     def close(self) -> None:
         for line in self._lines.values():
@@ -205,8 +205,8 @@ class Peers:
 
     # Connections
 
-    def _go_on(self, line: _Line, now: int) -> None:
-        """Connect if that is needed and may be tried; send what the connection takes."""
+    def _progress(self, line: _Line, now: int) -> None:
+        """Connect if needed and allowed now; send as much as the connection takes."""
         connection = line.connection
         if connection is None:
             if line.queue and not line.is_resolving:
@@ -219,7 +219,7 @@ class Peers:
             line.session_until_ms = now + connection.session_ms
         if 0 < line.session_until_ms <= now and not connection.in_flight:
             self._disconnect(line, Failure.LOST)
-            self._go_on(line, now)
+            self._progress(line, now)
             return
         while line.queue and connection.is_open_for_more and not 0 < line.session_until_ms <= now:
             request, deadline_ms = line.queue.popleft()
@@ -244,36 +244,37 @@ class Peers:
             self._connect(line, _addresses(host, port, socket.AI_NUMERICHOST))
             return
         except socket.gaierror:
-            pass  # a name
+            pass  # not an address but a name
         if self._submit is None:
             try:
                 self._connect(line, _addresses(host, port))
             except OSError as error:
-                self._lost(line, f"{host} is not known: {error}")
+                self._lost(line, f"the name {host} cannot be resolved: {error}")
             return
         line.is_resolving = True
         self._submit(_Lookup(self, line))
 
     def found(self, line: _Line, addresses: list[Any], now_ms: int) -> None:
-        """The addresses of a peer's name are known."""
+        """Connect, now that the addresses of a peer's name are resolved."""
         line.is_resolving = False
         if self._lines.get(line.peer) is line and line.connection is None:
             self._connect(line, addresses)
-            self._tell_ended(now_ms)
+            self._notify_ended(now_ms)
 
     def not_found(self, line: _Line, error: BaseException, now_ms: int) -> None:
         line.is_resolving = False
         if self._lines.get(line.peer) is line:
-            self._lost(line, f"{line.peer.host} is not known: {error}")
-            self._tell_ended(now_ms)
+            self._lost(line, f"the name {line.peer.host} cannot be resolved: {error}")
+            self._notify_ended(now_ms)
 
     def _connect(self, line: _Line, addresses: list[Any]) -> None:
         family, kind, protocol, _, address = addresses[0]
         try:
-            made = socket.socket(family, kind | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC, protocol)
-        except OSError as error:  # no descriptors, most likely
+            made = socket.socket(family, kind, protocol)
+        except OSError as error:  # most likely no free descriptors
             self._lost(line, str(error))
             return
+        made.setblocking(False)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         code = made.connect_ex(address)
         if code not in (0, errno.EINPROGRESS):
@@ -289,7 +290,7 @@ class Peers:
         self._poll.register(connection.descriptor, connection.interest)
 
     def _lost(self, line: _Line, reason: str) -> None:
-        """There is no connection, or no longer. What was queued has failed too: its sender may know a better place."""
+        """Note that a peer cannot be reached. Queued requests fail too, since their sender may know another node."""
         was_ready = line.connection is not None and line.connection.is_ready
         self._disconnect(line, Failure.LOST)
         now = self._timer_ms()
@@ -312,13 +313,13 @@ class Peers:
         self._ended.extend((request, failure) for request, _ in line.queue)
         line.queue.clear()
 
-    def _tell_ended(self, now_ms: int) -> None:
+    def _notify_ended(self, now_ms: int) -> None:
         ended, self._ended = self._ended, []
         for request, failure in ended:
             self._notify(request, partial(request.failed, failure, now_ms), now_ms)
 
     def _notify(self, request: OutgoingRequest, callback: Callable[[], None], now_ms: int) -> None:
-        """Call the sender of a request back. An exception there costs this request only."""
+        """Call the sender of a request back. An exception affects this request only."""
         try:
             callback()
         except Exception as error:
@@ -330,7 +331,7 @@ def _addresses(host: str, port: int, flags: int = 0) -> list[Any]:
 
 
 class _Lookup:
-    """A chore: the addresses of a peer's name."""
+    """A chore that resolves a peer's name."""
 
     def __init__(self, peers: Peers, line: _Line) -> None:
         self._peers = peers

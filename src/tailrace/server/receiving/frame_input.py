@@ -1,12 +1,12 @@
 """FrameInput: the bytes that one connection sends, cut into frames.
 
-A frame is an int32 size and as many bytes. What is read goes to the loop's arena; a frame is a view of it. What is left
-over when the arena starts again is kept by the connection: frames whose turn has not come, and the start of the next
-one, 64 KB at most. A small frame that has only begun is continued where it is, or put in front of what is read next. A
-larger one gets its own buffer, and the rest is received straight into it; after a large frame only the head of the next
-is read to the arena, so that of a stream of large frames next to nothing is copied.
+A frame is an int32 size and that many bytes. Received bytes go to the loop's arena; a frame is a view of it. When the
+arena starts again, the connection keeps its remaining bytes: frames that had no turn yet, and the start of the next
+one, at most 64 KB. A small incomplete frame is continued in place, or put in front of the next read. A large frame gets
+its own buffer, and the rest is received straight into it. After a large frame only the head of the next one is read to
+the arena, so that in a stream of large frames almost nothing is copied.
 
-The size is believed up to `socket.request.max.bytes`. Beyond it, or below zero, the connection has to go.
+A size up to `socket.request.max.bytes` is allowed. With a larger or negative size the connection is closed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TLS_HANDSHAKE: Final = 0x1603  # the first two bytes of a ClientHello
 _NOTHING: Final = memoryview(b"")
 assert (
     SMALL_FRAME_BYTES + _PREFIX + BULK_READ_BYTES <= READ_BYTES_MAX
-)  # so there is always room behind what is put in front
+)  # so there is always room behind the bytes put in front
 
 
 class FrameInput:
@@ -35,18 +35,22 @@ class FrameInput:
 
     def __init__(self, limit: int, buffers: FrameBuffers) -> None:
         self.limit = limit  # of a frame
-        self.frames = 0  # handed out
-        self.began = 0  # which of all large frames the last one was
+        self.frames = 0  # returned by `next_frame`
+        self.began = 0  # the number of its latest large frame, among all connections
         self._buffers = buffers
-        self._data = _NOTHING  # the arena's view or what was kept; bytes from _start to _end are still to be cut
+        self._data = _NOTHING  # a view of the arena, or kept bytes; those from _start to _end are not cut yet
         self._start = 0
         self._end = 0
         self._own: memoryview | None = None  # a large frame that is being received, _filled bytes of it so far
         self._filled = 0
-        self._is_bulk = False  # the last frame was a large one: look at the head of the next before reading more
+        self._is_bulk = False  # the last frame was large, so only the head of the next one is read first
+
+    def allow(self, limit: int) -> None:
+        """Change the largest size of a frame."""
+        self.limit = limit
 
     def __len__(self) -> int:
-        """The bytes held that no frame has been made of."""
+        """The number of received bytes that are not in a returned frame."""
         return self._end - self._start + self._filled
 
     @property
@@ -56,16 +60,17 @@ class FrameInput:
 
     @property
     def lent_size(self) -> int:
-        """As `large_size`, if the frame has memory of its own and not of the pool."""
+        """The size of the large frame that has begun, if its buffer is not from the pool; else 0."""
         return 0 if self._own is None or self._buffers.is_pooled(self._own) else len(self._own)
 
     @property
     def may_have_frame(self) -> bool:
-        """Whether it is worth asking for the next one."""
+        """True if `next_frame` may return a frame."""
         return self._end > self._start or self._own is not None
 
     def receive(self, recv_into: Callable[[memoryview], int], arena: ReceiveArena) -> int:
-        """Read; says how many bytes came, 0 at the end of the stream. Only for when `next_frame` had nothing."""
+        """Read; return the number of bytes, 0 at the end of the stream. Call it only after `next_frame` returned
+        None."""
         if self._own is not None:
             return self._receive_own(recv_into)
         position = arena.position
@@ -90,7 +95,7 @@ class FrameInput:
         return count
 
     def next_frame(self) -> memoryview | None:
-        """The next whole frame without its size, or None; InvalidFrame if its size cannot be right."""
+        """Return the next whole frame without its size, or None; InvalidFrame for an invalid size."""
         own = self._own
         if own is not None:
             if self._filled < len(own):
@@ -106,8 +111,10 @@ class FrameInput:
         (size,) = _SIZE.unpack_from(self._data, start)
         if not 0 <= size <= self.limit:
             if size >> 16 == _TLS_HANDSHAKE:
-                raise InvalidFrame("a TLS handshake, where the listener speaks Kafka's protocol without TLS")
-            raise InvalidFrame(f"a frame of {size} bytes, where 0 to {self.limit} are allowed")
+                raise InvalidFrame(
+                    "a TLS handshake at a listener without TLS; the client's security.protocol does not match"
+                )
+            raise InvalidFrame(f"a frame of {size} bytes; allowed are 0 to {self.limit} (socket.request.max.bytes)")
         if held >= size + _PREFIX:
             start += _PREFIX
             self._start = stop = start + size
@@ -117,7 +124,7 @@ class FrameInput:
         return None
 
     def _begin_large(self) -> bool:
-        """Give the frame that has begun a buffer of its own, if it is a large one; says whether it has one."""
+        """Give a large frame that has begun its own buffer. Return True if it has one."""
         held = self._end - self._start - _PREFIX
         if held < 0:
             return False
@@ -139,7 +146,7 @@ class FrameInput:
         return count
 
     def keep(self, arena: ReceiveArena) -> None:
-        """The arena is about to start again: take along what is left in it."""
+        """Copy the remaining bytes out of the arena, which is about to start again."""
         if self._data is not arena.view:
             return
         self._data = memoryview(bytearray(self._data[self._start : self._end])) if self._end > self._start else _NOTHING

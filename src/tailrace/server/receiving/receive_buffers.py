@@ -1,12 +1,12 @@
 """ReceiveArena and FrameBuffers: the memory that requests are received into.
 
-Small requests of all connections go through one arena, which is filled front to back and then from the front again;
-large ones get a buffer of their own, out of a few that are used again and again. Neither is ever given back by the
-broker: a view of a buffer holds a reference to it, so a buffer without views is free. Whoever keeps a view keeps the
-bytes as they are, and the server takes other memory instead.
+Small requests of all connections go through one arena, which is filled from front to back and then again from the
+front. Large ones get their own buffers, out of a few that are reused. The broker gives neither back: a view of a buffer
+holds a reference to it, so a buffer without views is free. If a view is kept, its bytes stay unchanged, and the server
+uses other memory instead.
 
-A buffer for a large request is an anonymous mapping. Its pages come into being as bytes arrive, so a peer that
-announces a hundred megabytes and sends nothing has taken nothing.
+A buffer for a large request is an anonymous mapping, whose pages are allocated as bytes arrive. So a peer that
+announces a hundred megabytes and sends nothing uses no memory.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Final
 from weakref import finalize
 
 ARENA_BYTES: Final = 262_144
-READ_BYTES_MAX: Final = 65_536  # what one connection may have in the arena, and so the most it can leave behind
+READ_BYTES_MAX: Final = 65_536  # per read of a connection, and so the most that it can leave in the arena
 FULL_POSITION: Final = ARENA_BYTES - READ_BYTES_MAX
-POOLED_BYTES: Final = 1_114_112  # a batch of max.message.bytes, whose default is just above 1 MB, with room for headers
+POOLED_BYTES: Final = 1_114_112  # a batch of max.message.bytes (by default just above 1 MB), with room for headers
 POOLED_COUNT: Final = 8
 
 
@@ -27,11 +27,11 @@ def _references(buffers: list[bytearray] | list[mmap.mmap], index: int) -> int:
     return getrefcount(buffers[index])
 
 
-_ALONE: Final = _references([bytearray()], 0)  # how many references a buffer has that only its list knows
+_ALONE: Final = _references([bytearray()], 0)  # the number of references to a buffer that only its list has
 
 
 class ReceiveArena:
-    """One buffer for what is read. `position` is where the next read goes; past `FULL_POSITION` there is no room."""
+    """One buffer for reads. `position` is where the next read goes; after `FULL_POSITION` there is no room."""
 
     __slots__ = ("_buffers", "position", "replaced", "view")
 
@@ -39,10 +39,10 @@ class ReceiveArena:
         self._buffers = [bytearray(ARENA_BYTES)]
         self.view = memoryview(self._buffers[0])
         self.position = 0
-        self.replaced = 0  # how often somebody kept a view
+        self.replaced = 0  # how often it was replaced because a view was kept
 
     def recycle(self) -> None:
-        """Start again at the front. `view` is another one from now on; slices of the old one stay as they are."""
+        """Start again at the front. If a view was kept, `view` is new memory, and the old slices stay unchanged."""
         self.view.release()
         if _references(self._buffers, 0) > _ALONE:
             self._buffers[0] = bytearray(ARENA_BYTES)
@@ -52,7 +52,7 @@ class ReceiveArena:
 
 
 class FrameBuffers:
-    """Buffers for large requests. `lent_bytes` are in use, besides the pool; `received` bytes have come in all."""
+    """Buffers for large requests. `lent_bytes` are in use outside of the pool; `received` counts all bytes."""
 
     __slots__ = ("_pool", "lent_bytes", "received", "taken")
 
@@ -60,13 +60,13 @@ class FrameBuffers:
         self._pool: list[mmap.mmap] = []
         self.lent_bytes = 0
         self.received = 0
-        self.taken = 0  # how many requests have had a buffer
+        self.taken = 0  # number of requests that got a buffer
 
     def note_received(self, size: int) -> None:
         self.received += size
 
     def _lend(self, size: int) -> mmap.mmap:
-        """Make a buffer that is gone when its last view is."""
+        """Make a buffer that is freed with its last view."""
         buffer = mmap.mmap(-1, size)
         self.lent_bytes += size
         finalize(buffer, self._returned, size)
@@ -79,7 +79,7 @@ class FrameBuffers:
         return any(view.obj is buffer for buffer in self._pool)
 
     def take(self, size: int) -> memoryview:
-        """`size` writable bytes, of any content."""
+        """Return `size` writable bytes with any content."""
         self.taken += 1
         if size > POOLED_BYTES:
             return memoryview(self._lend(size))

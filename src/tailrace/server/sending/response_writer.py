@@ -1,35 +1,38 @@
-"""ResponseWriter: what one connection has to be sent, in order.
+"""ResponseWriter: the unsent responses of one connection, in order.
 
-A response is its size, then its parts: encoded bytes and ranges of files. Responses that are small and ready together
-leave with one call; one of up to 64 KB is put together at once, its ranges read. Of larger ones, ranges up to 32 KB are
-read and travel with the bytes around them, no more than 64 KB of them at a time, and larger ranges go through the
-`SliceSender`. Bytes in front of more are marked so, and share its first packet.
+A response is its size, then its parts: encoded bytes and ranges of files. Small responses that are ready together are
+sent with one call. A response of up to 64 KB is joined at once, with its ranges read. In larger ones, ranges up to 32
+KB are read and sent with the bytes around them, at most 64 KB of them at a time. Larger ranges go through the
+`SliceSender`. Bytes before a range are marked as such (MSG_MORE), and share its first packet.
 
-What the socket does not take stays here, and the caller waits until it can be written. Nothing is copied for that but
-the joined small parts.
+Bytes that the socket does not take stay here, and the caller waits until it is writable. Only joined small parts are
+copied.
 """
 
 from __future__ import annotations
 
+import socket as sockets
 from collections import deque
-from socket import MSG_MORE, socket
+from socket import socket
 from struct import Struct
 from typing import Any, Final, Protocol
 
 from tailrace.broker.requests.request_context import Part
 from tailrace.log.segments.position import FileSlice
+from tailrace.model.system_calls import lacks
 from tailrace.server.sending.slice_sender import PendingSlice, SliceSender
 
-JOIN_BYTES_MAX: Final = 65_536  # up to here joining parts is cheaper than describing each to the system
+JOIN_BYTES_MAX: Final = 65_536  # up to this size joining parts costs less than a system call with many parts
 SMALL_SLICE_BYTES: Final = 32_768
 GATHER_BYTES_MAX: Final = 1_048_576
 GATHER_PARTS_MAX: Final = 512  # below every system's IOV_MAX
-SEND_BYTES_MAX: Final = 2_097_152  # in one pass, so that one eager reader does not hold up the others
+SEND_BYTES_MAX: Final = 2_097_152  # in one pass, so that one fast reader does not delay the others
 _SIZE: Final = Struct(">i")
+_MSG_MORE: Final = 0 if lacks(sockets, "MSG_MORE") else sockets.MSG_MORE
 
 
 class Stream(Protocol):
-    """What a connection sends to."""
+    """The socket of a connection, or a TLS stream."""
 
     def fileno(self) -> int: ...
 
@@ -41,13 +44,13 @@ class ResponseWriter:
 
     def __init__(self) -> None:
         self._queue: deque[Any] = deque()  # buffers, and ranges of files
-        self._slices = 0  # how many of them are ranges
-        self._is_pinned = False  # their files are kept
+        self._slices = 0  # number of ranges in the queue
+        self._is_pinned = False  # their files are pinned
         self.size = 0  # the bytes still to be sent
 
     def add(self, parts: list[Part]) -> None:
         """Queue a response."""
-        if len(parts) == 1 and isinstance(only := parts[0], bytes | bytearray):  # as most are: not joined later
+        if len(parts) == 1 and isinstance(only := parts[0], bytes | bytearray):  # the usual case: no need to join later
             self._queue.append(_SIZE.pack(len(only)) + only)
             self.size += len(only) + _SIZE.size
             return
@@ -67,7 +70,7 @@ class ResponseWriter:
         self.size += size + _SIZE.size
 
     def send(self, target: Any, slices: SliceSender) -> int:
-        """Send what the socket takes; says how many bytes. OSError if the connection or a file has gone."""
+        """Send what the socket takes; return the number of bytes. OSError if the connection or a file is lost."""
         queue = self._queue
         if self._slices or self.size > JOIN_BYTES_MAX:
             return self._send_parts(target, slices)
@@ -83,7 +86,7 @@ class ResponseWriter:
         return sent
 
     def clear(self, slices: SliceSender) -> None:
-        """Forget everything: the connection has gone."""
+        """Drop everything, because the connection is lost."""
         for part in self._queue:
             if isinstance(part, PendingSlice):
                 slices.unpin(part)
@@ -110,7 +113,7 @@ class ResponseWriter:
         return total
 
     def _pin(self, slices: SliceSender) -> None:
-        """The queue has to wait: keep the files."""
+        """Pin the files, because the queue has to wait."""
         self._is_pinned = True
         for index, part in enumerate(list(self._queue)):
             if isinstance(part, FileSlice):
@@ -130,7 +133,7 @@ class ResponseWriter:
         return sent == wanted, sent
 
     def _send_gathered(self, target: socket, slices: SliceSender) -> tuple[bool, int]:
-        """Send what is in memory up to the next large range; small ranges are read for it."""
+        """Send the bytes in memory up to the next large range; small ranges are read."""
         queue = self._queue
         buffers: list[bytes | bytearray | memoryview] = []
         size = read = 0
@@ -149,7 +152,7 @@ class ResponseWriter:
             queue.popleft()
             buffers.append(part)
             size += len(part)
-        flags = MSG_MORE if queue else 0
+        flags = _MSG_MORE if queue else 0
         if size <= JOIN_BYTES_MAX:
             buffers = [b"".join(buffers)]
         try:
@@ -162,7 +165,7 @@ class ResponseWriter:
         return False, sent
 
     def _put_back(self, buffers: list[bytes | bytearray | memoryview], sent: int) -> None:
-        """Queue again what follows the first `sent` bytes."""
+        """Put back the bytes after the first `sent` ones."""
         for index, part in enumerate(buffers):
             if sent < len(part):
                 self._queue.extendleft(reversed(buffers[index + 1 :]))
@@ -172,7 +175,7 @@ class ResponseWriter:
 
 
 def _read_whole(parts: list[Part], size: int) -> bytes | None:
-    """A small response in one piece, its ranges read; None if one cannot be, which sending it will find out again."""
+    """Join a small response, with its ranges read. Return None if a read failed; sending reports the error."""
     try:
         pieces = [part.read() if isinstance(part, FileSlice) else part for part in parts]
     except OSError:

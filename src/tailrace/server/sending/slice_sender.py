@@ -1,15 +1,15 @@
-"""SliceSender: ranges of files onto sockets, by `sendfile` or by `pread` into one buffer that is used again.
+"""SliceSender: sends ranges of files to sockets, by `sendfile` or by `pread` into one reused buffer.
 
-`sendfile` moves pages to the socket without a copy through user space. `pread` copies twice, but hands the socket
-larger pieces and works with files that have no descriptor. Which is cheaper depends on the network: see
+`sendfile` moves pages to the socket without a copy through user space. `pread` copies twice, but gives the socket
+larger pieces and works with files without a descriptor. Which one is cheaper depends on the network: see
 docs/decisions/0010-epoll-loop.md.
 
-With `pread`, bytes that the socket did not take are read again later, so a slow reader costs time and not memory. How
-much is read at once follows what the socket took last.
+With `pread`, bytes that the socket did not take are read again later, so a slow reader costs time but no memory. The
+size of a read depends on how much the socket took last.
 
-A range that has to wait for its reader is pinned: a descriptor of its own keeps the file, even if its segment is closed
-or removed meanwhile. Pins are counted and bounded; beyond the bound a range opens its file by name when its turn comes,
-and if the file is gone by then the connection goes.
+A range that has to wait for its reader is pinned: its own descriptor keeps the file, even if its segment is closed or
+removed meanwhile. The number of pins is limited. Beyond the limit a range opens its file by name when its turn comes.
+If the file is gone by then, the connection is closed.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ import resource
 from socket import socket
 from typing import Final
 
+from tailrace.log.disk.files import read_into
 from tailrace.log.segments.position import FileSlice
 from tailrace.server.settings import SliceStrategy
 
-CHUNK_BYTES_MAX: Final = 131_072  # more would be out of the processor's cache before the socket copies it
+CHUNK_BYTES_MAX: Final = 131_072  # more would leave the processor's cache before the socket copies it
 CHUNK_BYTES_MIN: Final = 32_768
 
 
 class SliceGone(OSError):
-    """A file has fewer bytes than the response has promised; the rest of it cannot be sent."""
+    """A file has fewer bytes than the response announced, so the rest cannot be sent."""
 
     def __init__(self, path: str, position: int, missing: int) -> None:
         super().__init__(f"{path} ends {missing} bytes before the end of a range, at {position}")
 
 
 class PendingSlice:
-    """What is left to send of one range of a file."""
+    """The unsent rest of one range of a file."""
 
     __slots__ = ("chunk_bytes", "descriptor", "position", "remaining", "slice")
 
@@ -42,14 +43,14 @@ class PendingSlice:
         self.slice = file_slice
         self.position = file_slice.position
         self.remaining = file_slice.size
-        self.descriptor = -1  # ours, if it is pinned
+        self.descriptor = -1  # our own one, if the range is pinned
         self.chunk_bytes = CHUNK_BYTES_MAX
 
     def __len__(self) -> int:
         return self.remaining
 
     def read(self) -> bytes:
-        """All of it; for small ones."""
+        """Read all of a small range."""
         if self.descriptor >= 0:
             data = os.pread(self.descriptor, self.remaining, self.position)
         else:
@@ -59,7 +60,7 @@ class PendingSlice:
         return data
 
     def take(self, limit: int) -> bytes:
-        """The next bytes of it, no more than the limit; they count as sent."""
+        """Return the next bytes, at most the limit; they count as sent."""
         size = min(self.remaining, limit)
         if self.descriptor >= 0:
             data = os.pread(self.descriptor, size, self.position)
@@ -79,11 +80,11 @@ class SliceSender:
         self._uses_sendfile = strategy is SliceStrategy.SENDFILE
         self._buffer = memoryview(b"") if self._uses_sendfile else memoryview(bytearray(CHUNK_BYTES_MAX))
         self.pins = 0
-        self._pins_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
+        self._pins_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 16
 
     def send(self, target: socket, pending: PendingSlice, limit: int) -> tuple[int, int]:
-        """Send what the socket takes, up to `limit`: (how much it was given, how much it took). BlockingIOError if it
-        takes nothing."""
+        """Send what the socket takes, up to `limit`. Return how much it was given, and how much it took.
+        BlockingIOError if it takes nothing."""
         if self._uses_sendfile:
             wanted = min(pending.remaining, limit)
             descriptor = pending.descriptor if pending.descriptor >= 0 else pending.slice.file.fileno()
@@ -103,22 +104,22 @@ class SliceSender:
 
     def _read_into(self, pending: PendingSlice, chunk: memoryview) -> int:
         if pending.descriptor >= 0:
-            return os.preadv(pending.descriptor, [chunk], pending.position)
+            return read_into(pending.descriptor, chunk, pending.position)
         return pending.slice.file.read_into(pending.position, chunk)
 
     def pin(self, pending: PendingSlice) -> None:
-        """Keep the file of a range that has to wait."""
+        """Keep the file of a range that has to wait open."""
         if pending.descriptor >= 0 or self.pins >= self._pins_max:
             return
         try:
             pending.descriptor = os.dup(pending.slice.file.fileno())
         except OSError:
-            # A file in memory, or no descriptor left: it is found by its name later, or else the connection goes.
+            # A file in memory, or no free descriptor: the file is opened by name later, or the connection is closed.
             return
         self.pins += 1
 
     def unpin(self, pending: PendingSlice) -> None:
-        """The range has been sent, or never will be."""
+        """Close the file of a range that was sent, or will not be."""
         if pending.descriptor >= 0:
             os.close(pending.descriptor)
             pending.descriptor = -1

@@ -4,6 +4,6 @@ listener_tls.py        ListenerTls: a listener's ssl.* configs and OpenSSL conte
 tls_connection.py      TlsConnection: a connection whose client speaks TLS
 tls_stream.py          TlsStream: TLS over a non-blocking socket
 tls_writer.py          TlsWriter: a ResponseWriter that encrypts
-undecrypted.py         Undecrypted: connections with received but undecrypted bytes
+tls_backlog.py         TlsBacklog: connections with received but undecrypted bytes
 certificate_names.py   the principal of a client certificate, ssl.principal.mapping.rules
 """

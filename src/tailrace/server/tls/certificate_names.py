@@ -1,9 +1,9 @@
-"""Who a certificate says a client is: its subject as Java writes it, and `ssl.principal.mapping.rules`.
+"""The principal of a client certificate: its subject as Java writes it, and `ssl.principal.mapping.rules`.
 
     RULE:^CN=(.*?),OU=.*$/$1/L,DEFAULT
 
-The first rule whose pattern matches the whole name counts; what `$1` stands for goes into its replacement, and L or U
-makes that lower or upper case. DEFAULT is the name as it is. A name that no rule matches is nobody's.
+The first rule whose pattern matches the whole name is used. `$1` in its replacement is the group of the pattern, and L
+or U converts the result to lower or upper case. DEFAULT keeps the name. A certificate that no rule matches is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from tailrace.model.topic_config import InvalidConfig
 
-# The types that RFC 2253 has names for, by their object identifiers. Others are written as numbers.
+# The types with names in RFC 2253, by their object identifiers. Others are written as numbers.
 _NAMES: Final = {
     "2.5.4.3": "CN",
     "2.5.4.7": "L",
@@ -32,7 +32,7 @@ _REFERENCE: Final = re.compile(r"\$(\d)")
 
 
 class NoSuchName(OSError):
-    """A certificate that cannot be read, or whose subject no rule matches."""
+    """A certificate cannot be read, or no rule matches its subject."""
 
 
 class _Rule(NamedTuple):
@@ -43,12 +43,15 @@ class _Rule(NamedTuple):
 
 class PrincipalRules:
     def __init__(self, text: str = "DEFAULT") -> None:
-        self._rules: list[_Rule | None] = []  # None: the name as it is
+        self._rules: list[_Rule | None] = []  # None: DEFAULT
         position = 0
         while position < len(text):
             found = _RULE.match(text, position)
             if found is None:
-                raise InvalidConfig(f"ssl.principal.mapping.rules: {text[position:]!r} is no rule")
+                raise InvalidConfig(
+                    f"ssl.principal.mapping.rules: {text[position:]!r} is not a rule; use DEFAULT or "
+                    "RULE:pattern/replacement/[LU]"
+                )
             position = found.end()
             if found[1] is not None:
                 self._rules.append(None)
@@ -56,17 +59,19 @@ class PrincipalRules:
             try:
                 pattern = re.compile(found[2])
             except re.error as error:
-                raise InvalidConfig(f"ssl.principal.mapping.rules: {found[2]!r} is no pattern: {error}") from error
+                raise InvalidConfig(
+                    f"ssl.principal.mapping.rules: {found[2]!r} is not a valid pattern: {error}"
+                ) from error
             missing = [one for one in _REFERENCE.findall(found[3]) if int(one) > pattern.groups]
             if missing:
                 raise InvalidConfig(
-                    f"ssl.principal.mapping.rules: {found[3]!r} names group ${missing[0]}, and the pattern"
-                    f" {found[2]!r} has {pattern.groups}"
+                    f"ssl.principal.mapping.rules: {found[3]!r} names group ${missing[0]}, but the pattern"
+                    f" {found[2]!r} has {pattern.groups} group(s)"
                 )
             self._rules.append(_Rule(pattern, found[3], found[4]))
 
     def name_of(self, certificate: bytes) -> str:
-        """The name of a certificate's owner; NoSuchName."""
+        """Return the principal's name for a certificate, or raise NoSuchName."""
         return self.apply(subject_of(certificate))
 
     def apply(self, subject: str) -> str:
@@ -86,14 +91,14 @@ def _replaced(rule: _Rule, groups: tuple[str | None, ...]) -> str:
 
 
 def subject_of(certificate: bytes) -> str:
-    """The subject of a certificate (DER), the last part first, as RFC 2253 has it."""
+    """Return the subject of a certificate (DER), the last part first, as in RFC 2253."""
     try:
         signed = next(_elements(next(_elements(certificate))[1]))[1]
-        fields = [element for element in _elements(signed) if element[0] != 0xA0]  # the version, which may be left out
-        subject = fields[4][1]  # behind serial number, algorithm, issuer, validity
+        fields = [element for element in _elements(signed) if element[0] != 0xA0]  # the optional version
+        subject = fields[4][1]  # after serial number, algorithm, issuer, validity
         parts = [_relative_name(value) for _, value in _elements(subject)]
     except (ValueError, IndexError, StopIteration) as error:
-        raise NoSuchName(f"a certificate that cannot be read: {error}") from error
+        raise NoSuchName(f"a client certificate cannot be decoded: {error}") from error
     return ",".join(reversed(parts))
 
 
@@ -111,7 +116,7 @@ def _relative_name(values: bytes) -> str:
 
 
 def _escaped(text: str) -> str:
-    """As Java does it, which is a little more than RFC 2253 asks for."""
+    """Escape text as Java does, which is a little more than RFC 2253 requires."""
     inner = text.strip(" ")
     before = len(text) - len(text.lstrip(" ")) if inner else len(text)
     behind = len(text) - before - len(inner)
@@ -119,7 +124,7 @@ def _escaped(text: str) -> str:
 
 
 def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The tag and the content of each element that is encoded here, one behind the other."""
+    """Yield the tag and the content of each encoded element."""
     position = 0
     while position < len(data):
         tag, size = data[position], data[position + 1]
@@ -127,11 +132,11 @@ def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
         if size & 0x80:
             count = size & 0x7F
             if not 0 < count <= 4:
-                raise ValueError("an element of unknown length")
+                raise ValueError("an element has an indefinite length")
             size = int.from_bytes(data[position : position + count], "big")
             position += count
         if position + size > len(data):
-            raise ValueError("an element that is cut off")
+            raise ValueError("an element is incomplete")
         yield tag, data[position : position + size]
         position += size
 

@@ -1,7 +1,7 @@
-"""ListenerTls: how a listener is secured by TLS, out of Kafka's ssl.* settings, and the context that OpenSSL wants.
+"""ListenerTls: a listener's TLS settings, from Kafka's ssl.* configs, and its OpenSSL context.
 
 Keys and certificates are PEM, in files or in the settings themselves, or in JKS and PKCS12 stores;
-`listener.name.NAME.ssl.…` counts before `ssl.…`.
+`listener.name.NAME.ssl.…` has precedence over `ssl.…`.
 """
 
 from __future__ import annotations
@@ -35,21 +35,24 @@ class ListenerTls:
 
 
 def tls_of_listener(properties: Mapping[str, str], name: str, protocol: str) -> ListenerTls:
-    """What the settings say for a listener; InvalidConfig for what cannot be."""
+    """Return the TLS settings of a listener; InvalidConfig if they are not valid."""
     settings = settings_of_listener(properties, name)
     try:
         identity = tls_of(with_kafkas_types(settings))
     except UnsupportedSecurity as error:
         raise InvalidConfig(f"listener {name}: {error}") from error
     if identity.identity_file is None and identity.certificates is None:
-        raise InvalidConfig(f"listener {name}: {protocol} needs ssl.keystore.location, or a certificate and its key")
-    # As Kafka has it: where clients say who they are by SASL, a certificate is asked for only if the listener says so.
+        raise InvalidConfig(
+            f"listener {name}: {protocol} needs a certificate and its key: set ssl.keystore.location, or "
+            "ssl.keystore.certificate.chain and ssl.keystore.key"
+        )
+    # As in Kafka: if clients use SASL, a certificate is requested only if the listener's own setting requires it.
     asked = (
         settings if protocol == "SSL" else {"ssl.client.auth": properties.get(_own(name, "ssl.client.auth"), "none")}
     )
     client_auth = asked.get("ssl.client.auth", "none").lower()
     if client_auth not in _CLIENT_AUTH:
-        raise InvalidConfig(f"ssl.client.auth: {client_auth!r} is none of {', '.join(_CLIENT_AUTH)}")
+        raise InvalidConfig(f"ssl.client.auth: {client_auth!r} is not valid; use one of {', '.join(_CLIENT_AUTH)}")
     return ListenerTls(
         context=_context(identity, client_auth, settings),
         rules=PrincipalRules(settings.get("ssl.principal.mapping.rules", "DEFAULT")),
@@ -87,9 +90,9 @@ def _protocols(settings: Mapping[str, str]) -> tuple[str, ...]:
     chosen = _list(settings.get("ssl.enabled.protocols", ",".join(_VERSIONS)))
     for one in chosen:
         if one not in _VERSIONS:
-            raise InvalidConfig(f"ssl.enabled.protocols: {one!r} is none of {', '.join(_VERSIONS)}")
+            raise InvalidConfig(f"ssl.enabled.protocols: {one!r} is not supported; use {', '.join(_VERSIONS)}")
     if not chosen:
-        raise InvalidConfig("ssl.enabled.protocols: there has to be one")
+        raise InvalidConfig(f"ssl.enabled.protocols: the list is empty; use {', '.join(_VERSIONS)}")
     return chosen
 
 
@@ -98,12 +101,12 @@ def _list(text: str) -> tuple[str, ...]:
 
 
 def _choose(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
-    """Allow these cipher suites only, named as Java does. Those of TLS 1.3 are all there, or TLS 1.3 is not."""
+    """Allow only these cipher suites, in Java's names. Those of TLS 1.3 are all enabled, or TLS 1.3 is disabled."""
     newest = _TLS13_SUITES & set(suites)
     older = [_openssl_name(one) for one in suites if one not in _TLS13_SUITES]
     if newest and newest != _TLS13_SUITES and context.maximum_version == ssl.TLSVersion.TLSv1_3:
         missing = ", ".join(sorted(_TLS13_SUITES - newest))
-        raise InvalidConfig(f"ssl.cipher.suites: of TLS 1.3 all suites can be had or none, and {missing} is missing")
+        raise InvalidConfig(f"ssl.cipher.suites: list all TLS 1.3 suites or none: {missing} is missing")
     if not newest:
         context.maximum_version = ssl.TLSVersion.TLSv1_2
     if not older:
@@ -113,7 +116,7 @@ def _choose(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
         try:
             context.set_ciphers(suite)
         except ssl.SSLError:
-            raise InvalidConfig(f"ssl.cipher.suites: {suite} is not known") from None
+            raise InvalidConfig(f"ssl.cipher.suites: OpenSSL does not support {suite}") from None
     context.set_ciphers(":".join(older))
 
 

@@ -1,7 +1,7 @@
 """TlsConnection: a connection whose client speaks TLS.
 
-It is a Connection whose socket is a TlsStream. Once the handshake is done, a client that has shown a certificate is
-called by its name.
+It is a Connection whose socket is a TlsStream. After the handshake, a client with a certificate gets the certificate's
+principal.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from tailrace.server.broker_seam import Handle
     from tailrace.server.connections.listener import Accepted
     from tailrace.server.tls.listener_tls import ListenerTls
-    from tailrace.server.tls.undecrypted import Undecrypted
+    from tailrace.server.tls.tls_backlog import TlsBacklog
 
 _LOGGER: Final = logging.getLogger("tailrace.connection")
 
 
 class TlsConnection(Connection):
-    __slots__ = ("_stream", "_tls", "_undecrypted")
+    __slots__ = ("_stream", "_tls", "_tls_backlog")
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class TlsConnection(Connection):
         now_ms: int,
         *,
         tls: ListenerTls,
-        undecrypted: Undecrypted,
+        tls_backlog: TlsBacklog,
     ) -> None:
         self._stream = TlsStream(accepted.socket, tls.context, is_server=True)
         super().__init__(accepted.socket, context, frames, handle, now_ms)
@@ -45,7 +45,7 @@ class TlsConnection(Connection):
         self.output = TlsWriter()
         self.recv_into = self._decrypt_into
         self._tls = tls
-        self._undecrypted = undecrypted
+        self._tls_backlog = tls_backlog
 
     @property
     def is_proven(self) -> bool:
@@ -58,7 +58,7 @@ class TlsConnection(Connection):
             self._opened()
         count = stream.recv_into(view)
         if stream.has_more:
-            self._undecrypted.add(self)
+            self._tls_backlog.add(self)
         return count
 
     def _opened(self) -> None:

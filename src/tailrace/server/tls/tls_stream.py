@@ -1,15 +1,15 @@
-"""TlsStream: TLS over a non-blocking socket, on either side of it, for whoever has a poll.
+"""TlsStream: TLS over a non-blocking socket, as server or client, for a caller with a poll.
 
-Bytes go through memory: what the socket has is fed to OpenSSL and decrypted into the caller's buffer; what is to be
-sent is encrypted a piece at a time, and the next piece only when the socket has taken the last. So a peer that does not
-read costs one piece, and no call waits.
+Bytes go through memory. Received bytes are fed to OpenSSL and decrypted into the caller's buffer. Bytes to send are
+encrypted one piece at a time, and the next piece only when the socket has taken the last one. So a peer that does not
+read costs one piece of memory, and no call blocks.
 
-    recv_into(view)    as a socket's; goes through the handshake first. BlockingIOError until there is something
-    has_more           decrypted bytes wait here, of which no poll will tell
+    recv_into(view)    like a socket's, after the handshake. BlockingIOError if there is nothing yet
+    has_more           True if decrypted bytes wait here, which no poll reports
     write(data), flush(), unsent
 
-A handshake has a limit in bytes here, and one in time from whoever has the clock. What OpenSSL says to a peer that it
-refuses, an alert, is sent before the error is raised.
+The size of a handshake is limited here; the caller limits its time. If OpenSSL refuses a peer, its alert is sent before
+the error is raised.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import ssl
 from socket import socket
 from typing import Any, Final
 
-READ_BYTES: Final = 65_536  # of ciphertext, at once
+READ_BYTES: Final = 65_536  # of ciphertext, per read
 HANDSHAKE_BYTES_MAX: Final = 131_072  # a long chain of certificates has 10 KB
-UNASKED_BYTES_MAX: Final = 16_384  # what a peer may make us answer, unread, without a request: changes of keys
+UNASKED_BYTES_MAX: Final = 16_384  # unread responses that a peer may cause without requests: key updates
 _NOTHING: Final = memoryview(b"")
 
 
 class TlsFailed(OSError):
-    """The peer does not keep to a limit."""
+    """The peer exceeds a limit."""
 
 
 class TlsStream:
@@ -47,7 +47,7 @@ class TlsStream:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=is_server, server_hostname=host)
-        self._waiting = _NOTHING  # encrypted, and not taken by the socket
+        self._waiting = _NOTHING  # encrypted bytes that the socket has not taken
         self._handshake_bytes = 0
         self._is_ended = False  # the peer will send nothing more
         self.is_open = False  # the handshake is done
@@ -58,7 +58,7 @@ class TlsStream:
 
     @property
     def peer_certificate(self) -> bytes | None:
-        """As DER; None if the peer has shown none."""
+        """The peer's certificate as DER, or None."""
         return self._tls.getpeercert(binary_form=True)
 
     @property
@@ -73,7 +73,7 @@ class TlsStream:
     # Reading
 
     def shake_hands(self) -> None:
-        """Go on with the handshake; BlockingIOError until it is done, an OSError if it failed."""
+        """Continue the handshake; BlockingIOError until it is done, an OSError if it failed."""
         while True:
             try:
                 self._tls.do_handshake()
@@ -81,10 +81,10 @@ class TlsStream:
                 self.flush()
                 data = self._raw.recv(READ_BYTES)
                 if not data:
-                    raise ConnectionResetError("the peer left during the handshake") from None
+                    raise ConnectionResetError("the peer closed the connection during the handshake") from None
                 self._handshake_bytes += len(data)
                 if self._handshake_bytes > HANDSHAKE_BYTES_MAX:
-                    raise TlsFailed(f"a handshake of more than {HANDSHAKE_BYTES_MAX} bytes") from None
+                    raise TlsFailed(f"the handshake exceeds {HANDSHAKE_BYTES_MAX} bytes") from None
                 self._incoming.write(data)
             except ssl.SSLError:
                 self._send_alert()
@@ -104,7 +104,7 @@ class TlsStream:
             self._send_alert()
             raise
         if self._outgoing.pending and self.flush() == 0 and self._outgoing.pending > UNASKED_BYTES_MAX:
-            raise TlsFailed("the peer makes us answer and does not read")
+            raise TlsFailed("the peer causes TLS responses but does not read them")
         if not filled and not self._is_ended:
             raise BlockingIOError
         return filled
@@ -117,7 +117,7 @@ class TlsStream:
             except BlockingIOError:
                 break
             if not data:
-                # Without a farewell: whether something was cut off, the length of the last frame says.
+                # There was no closing alert. The length of the last frame shows if something is missing.
                 self._is_ended = True
                 break
             self._incoming.write(data)
@@ -131,7 +131,7 @@ class TlsStream:
         return filled
 
     def _decrypt(self, view: memoryview, filled: int) -> int:
-        """Decrypt what there is behind the first `filled` bytes; how many there are then."""
+        """Decrypt into the buffer after the first `filled` bytes; return the new number of bytes."""
         size = len(view)
         try:
             while filled < size:
@@ -150,11 +150,11 @@ class TlsStream:
 
     @property
     def unsent(self) -> int:
-        """Encrypted bytes that the socket has not taken."""
+        """The number of encrypted bytes that the socket has not taken."""
         return len(self._waiting) + self._outgoing.pending
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Encrypt; `flush` sends it. For when nothing is unsent, and not for more than a caller wants to hold."""
+        """Encrypt; `flush` sends it. Call it only if nothing is unsent, with as much as may be held in memory."""
         count = self._tls.write(data)
         if count < len(data):  # one record at a time
             view = memoryview(data)
@@ -162,7 +162,7 @@ class TlsStream:
                 count += self._tls.write(view[count:])
 
     def flush(self) -> int:
-        """Send what the socket takes; how many bytes."""
+        """Send what the socket takes; return the number of bytes."""
         total = 0
         while True:
             if not self._waiting:
@@ -183,9 +183,9 @@ class TlsStream:
             self.flush()
 
     def close(self) -> None:
-        """Say farewell, if there is room for it, and close."""
+        """Send a closing alert, if there is room for it, and close."""
         if self.is_open and not self.unsent:
-            # It goes on with an error until the other side has said farewell too, which nobody waits for.
+            # `unwrap` raises until the other side has sent its closing alert too, and nobody waits for that.
             with contextlib.suppress(OSError):
                 self._tls.unwrap()
             self._send_alert()

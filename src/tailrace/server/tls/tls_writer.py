@@ -1,7 +1,7 @@
-"""TlsWriter: what one connection with TLS has to be sent. A ResponseWriter whose bytes are encrypted on their way.
+"""TlsWriter: a ResponseWriter that encrypts, for a connection with TLS.
 
-Parts are put together to pieces of 64 KB, ranges of files read for that, and a piece is encrypted when the socket has
-taken the one before: no more than one is held, and no more than 2 MB are encrypted before it is the others' turn.
+Parts are joined to pieces of 64 KB, with ranges of files read. A piece is encrypted when the socket has taken the one
+before. So at most one encrypted piece is held. After 2 MB other connections get their turn.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class TlsWriter(ResponseWriter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._encrypted = 0  # of `size`, what the last call left with the stream
+        self._encrypted = 0  # bytes of `size` that the stream has encrypted already
 
     def send(self, target: TlsStream, slices: SliceSender) -> int:
         total = 0
@@ -40,7 +40,7 @@ class TlsWriter(ResponseWriter):
         return total
 
     def _take(self, slices: SliceSender) -> bytes | bytearray | memoryview:
-        """The next bytes of the queue."""
+        """Return the next bytes of the queue."""
         queue = self._queue
         pieces: list[bytes | bytearray | memoryview] = []
         room = PIECE_BYTES

@@ -15,16 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from tailrace.spark.environment import prepare_spark
 from tailrace.spark.java import JavaMissing
 from tailrace.spark.jobs.errors import JobError
-
-_DEFAULTS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-    "spark.sql.session.timeZone": "UTC",
-}
+from tailrace.spark.sessions import session
 
 
 @contextmanager
@@ -41,29 +34,19 @@ def job_session(name: str, *, master: str = "local[*]", confs: Mapping[str, str]
     if active is not None:
         yield active
         return
-    try:
-        prepare_spark()
-    except JavaMissing as error:
-        raise JobError(str(error)) from None
-    spark = _open(SparkSession, name, master, confs or {})
+    spark = _open(name, master, confs or {})
     try:
         yield spark
     finally:
         spark.stop()
 
 
-def _open(kind: Any, name: str, master: str, confs: Mapping[str, str]) -> Any:
-    settings = dict(_DEFAULTS)
-    if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        settings["spark.driver.host"] = "127.0.0.1"
-    settings |= confs
-    builder = kind.builder.appName(f"tailrace {name}").master(settings.pop("spark.master", master))
-    for setting, value in settings.items():
-        builder = builder.config(setting, value)
+def _open(name: str, master: str, confs: Mapping[str, str]) -> Any:
     with _quiet_java() as log:
         try:
-            return builder.getOrCreate()
+            return session(f"tailrace {name}", master=master, config=confs)
+        except JavaMissing as error:
+            raise JobError(str(error)) from None
         except Exception as error:
             reason = first_sentence(error) if log is None else _first_error(log) or first_sentence(error)
             raise JobError(f"Spark cannot be started with master {master}: {reason}") from None

@@ -1,15 +1,35 @@
-"""Progress of a job's tasks: a line on standard error, if that is a terminal."""
+"""Progress of a job's tasks: a bar on a terminal. For a log file a command can have a line every ten seconds.
+
+with progress_lines(write):
+    verify(spark, …)
+"""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TextIO
 
 _WIDTH = 28
 _INTERVAL_S = 0.2
+LINE_INTERVAL_S = 10.0
+_line_writer: ContextVar[Callable[[str], None] | None] = ContextVar("line_writer", default=None)
+
+
+@contextmanager
+def progress_lines(write: Callable[[str], None]) -> Iterator[None]:
+    """Let jobs in this context write lines of progress where standard error is not a terminal."""
+    token = _line_writer.set(write)
+    try:
+        yield
+    finally:
+        _line_writer.reset(token)
 
 
 class TaskProgress:
@@ -18,10 +38,13 @@ class TaskProgress:
     def __init__(self, spark: Any, label: str, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._label = label
+        self._began = time.monotonic()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._tracker: Any = None
-        if self._stream.isatty():
+        self._write_line = None if self._stream.isatty() else _line_writer.get()
+        self._is_drawn = self._stream.isatty()
+        if self._is_drawn or self._write_line is not None:
             try:
                 self._tracker = spark.sparkContext.statusTracker()
             except Exception:  # Spark Connect has no SparkContext and raises its own exception
@@ -34,11 +57,28 @@ class TaskProgress:
         return self
 
     def _watch(self) -> None:
-        while not self._ended.wait(_INTERVAL_S):
+        while not self._ended.wait(_INTERVAL_S if self._is_drawn else LINE_INTERVAL_S):
             self.draw()
 
     def draw(self) -> None:
-        """Draw the progress of the running stages."""
+        """Show the progress of the running stages."""
+        done, total, running = self._counts()
+        if not total:
+            return
+        if self._write_line is not None:
+            share, seconds = done / total, time.monotonic() - self._began
+            self._write_line(
+                f"{self._label}: {done:,} of {total:,} tasks ({share:.0%}), {running} running, {seconds:.0f} s"
+            )
+            return
+        bar = ("█" * int(done / total * _WIDTH)).ljust(_WIDTH, "░")
+        line = f"{bar} {done / total:4.0%}  {done:,} of {total:,} tasks, {running} running  {self._label}"
+        width = shutil.get_terminal_size().columns - 1
+        self._stream.write(f"\r\x1b[K{line[:width]}")
+        self._stream.flush()
+
+    def _counts(self) -> tuple[int, int, int]:
+        """Return the numbers of finished, of all, and of running tasks in the running stages."""
         done = total = running = 0
         stages = self._tracker.getActiveStageIds()
         for stage in stages:
@@ -47,13 +87,7 @@ class TaskProgress:
                 done += info.numCompletedTasks
                 total += info.numTasks
                 running += info.numActiveTasks
-        if not total:
-            return
-        bar = ("█" * int(done / total * _WIDTH)).ljust(_WIDTH, "░")
-        line = f"{bar} {done / total:4.0%}  {done:,} of {total:,} tasks, {running} running  {self._label}"
-        width = shutil.get_terminal_size().columns - 1
-        self._stream.write(f"\r\x1b[K{line[:width]}")
-        self._stream.flush()
+        return done, total, running
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -61,5 +95,6 @@ class TaskProgress:
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+            if self._is_drawn:
+                self._stream.write("\r\x1b[K")
+                self._stream.flush()

@@ -208,7 +208,7 @@ class TaskWriter:
             size = f" of {len(data)} bytes" if is_too_large else ""
             reason = str(error).removeprefix(f"{partition}: ")
             raise NotWritten(f"{partition} at {self._options.bootstrap} refused a batch{size}: {reason}")
-        self._encoder.limit = min(self._encoder.limit, max(1, len(data) // 2))
+        self._encoder.lower_limit(max(1, len(data) // 2))
         for half in split_batch(data, self._options.level):
             for _, refusal in self._sent({partition: half}).items():
                 self._send_in_parts(partition, half, refusal)

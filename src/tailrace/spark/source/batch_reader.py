@@ -78,6 +78,33 @@ class FilteringLogReader(LogReader):
         return filters
 
 
+class LimitedLogReader(LogReader):
+    """A LogReader that reads at most the query's limit from each slice, in a Spark that has `pushLimit`.
+
+    Spark applies the limit to the rows of all slices. A slice cannot be shortened by offsets, because compaction and
+    transactions leave gaps; so its task stops after enough rows.
+    """
+
+    def pushLimit(self, limit: int) -> bool:  # noqa: N802
+        if limit < 1:
+            return False
+        self._plan = replace(self._plan, limit=limit)
+        return True
+
+
+class FilteringLimitedLogReader(FilteringLogReader, LimitedLogReader):
+    """A FilteringLogReader with a limit. Spark has to apply conditions first, so a query with any keeps all rows."""
+
+    _has_conditions = False
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        self._has_conditions = self._has_conditions or bool(filters)
+        return super().pushFilters(filters)
+
+    def pushLimit(self, limit: int) -> bool:  # noqa: N802
+        return not self._has_conditions and super().pushLimit(limit)
+
+
 def _conditions(filters: Iterable[Filter]) -> Iterator[Condition]:
     for one in filters:
         operator = _OPERATORS.get(type(one))

@@ -21,7 +21,12 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from tailrace.spark.source.batch_reader import FilteringLogReader, LogReader
+from tailrace.spark.source.batch_reader import (
+    FilteringLimitedLogReader,
+    FilteringLogReader,
+    LimitedLogReader,
+    LogReader,
+)
 from tailrace.spark.source.errors import WrongOption
 from tailrace.spark.source.options import ReadOptions, read_options
 from tailrace.spark.source.slice_reader import ReadPlan
@@ -50,12 +55,19 @@ class LogDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_options(dict(self.options), is_stream=False)
+        if options.push_limit and not has_limits():
+            _log.warning("pushLimit has no effect: this release of Spark does not pass limits to Python data sources")
         # Spark refuses a reader with pushFilters unless spark.sql.python.filterPushdown.enabled is set. The setting is
         # not visible here, but the worker module is. The option pushFilters is needed as well, because Spark 4.3 keeps
         # the conditions of a DataFrame's first query, and a second query would read too little.
         can_push = options.push_filters and _PUSHDOWN_WORKER in sys.modules
-        kind = FilteringLogReader if can_push else LogReader
-        return kind(options, _plan(options, schema))
+        kinds = {
+            (False, False): LogReader,
+            (True, False): FilteringLogReader,
+            (False, True): LimitedLogReader,
+            (True, True): FilteringLimitedLogReader,
+        }
+        return kinds[can_push, options.push_limit and has_limits()](options, _plan(options, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         options = read_options(dict(self.options), is_stream=True)
@@ -88,6 +100,11 @@ class LogDataSource(DataSource):
         for warning in options.warnings:
             _log.warning("%s", warning)
         return options, input_columns(_fields(schema), options.topic)
+
+
+def has_limits() -> bool:
+    """Return True if the installed Spark passes a query's LIMIT to Python sources. Spark 4.3 does not."""
+    return hasattr(DataSourceReader, "pushLimit")
 
 
 def _plan(options: ReadOptions, schema: StructType) -> ReadPlan:

@@ -36,6 +36,7 @@ _OWN = (
     "startingOffsetsByTimestamp",
     "startingTimestamp",
     "startingOffsetsByTimestampStrategy",
+    "startingOffsetsWithoutCommit",
     "endingOffsets",
     "endingOffsetsByTimestamp",
     "endingTimestamp",
@@ -43,6 +44,7 @@ _OWN = (
     "includeHeaders",
     "includeBatchFacts",
     "pushFilters",
+    "pushLimit",
     "minPartitions",
     "maxRecordsPerPartition",
     "maxBytesPerPartition",
@@ -138,6 +140,7 @@ class ReadOptions:
     starting: Point
     ending: Point = AT_LATEST
     no_match_is_latest: bool = False
+    without_commit: str | None = None  # earliest, latest or error; None: earliest, if the group has any commit
     path: str | None = None
     store: StoreSettings | None = None  # for a path in an object store
     wire: WireOptions | None = None
@@ -146,6 +149,7 @@ class ReadOptions:
     include_headers: bool = False
     include_batch_facts: bool = False
     push_filters: bool = False
+    push_limit: bool = False
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     max_bytes_per_partition: int = 134_217_728
@@ -172,6 +176,8 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
             if name != "kafka.isolation.level":
                 options.warnings.append(f"{name} has no effect without kafka.bootstrap.servers")
     limits = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "commitOffsetsToGroup")
+    if starting.group is not None and wire is None:
+        raise WrongOption("startingOffsets=group:… needs kafka.bootstrap.servers, because groups are on the cluster")
     for name in limits if not is_stream else ():
         if options.get(name) is not None:
             options.warnings.append(f"{name} is for streams and has no effect on a batch query")
@@ -184,6 +190,7 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         ending=ending,
         no_match_is_latest=options.choice("startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
         == "latest",
+        without_commit=_without_commit(options, starting),
         path=None if place is None else place.path,
         store=None if place is None else place.settings,
         wire=wire,
@@ -195,6 +202,7 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         include_headers=options.flag("includeHeaders"),
         include_batch_facts=options.flag("includeBatchFacts"),
         push_filters=options.flag("pushFilters"),
+        push_limit=options.flag("pushLimit"),
         min_partitions=options.count("minPartitions"),
         max_records_per_partition=options.count("maxRecordsPerPartition"),
         max_bytes_per_partition=options.size("maxBytesPerPartition", 134_217_728),
@@ -213,6 +221,14 @@ def _commit_group(options: OptionValues, wire: WireOptions | None) -> str | None
     if group is not None and wire is None:
         raise WrongOption("commitOffsetsToGroup needs kafka.bootstrap.servers, because groups are on the cluster")
     return group
+
+
+def _without_commit(options: OptionValues, starting: Point) -> str | None:
+    if options.get("startingOffsetsWithoutCommit") is None:
+        return None
+    if starting.group is None and starting.table is None:
+        options.warnings.append("startingOffsetsWithoutCommit has no effect without startingOffsets=group:… or table:…")
+    return options.choice("startingOffsetsWithoutCommit", ("earliest", "latest", "error"), "earliest")
 
 
 def _selection(options: OptionValues) -> Selection:
@@ -257,7 +273,7 @@ def _ending(options: OptionValues, is_stream: bool) -> Point:
 
 
 def _refuse_place(point: Point, place: int, option: str, name: str, why: str) -> None:
-    if point.is_by_time:
+    if point.is_by_time or point.is_named:
         return
     if point.offsets is None and point.place == place:
         raise WrongOption(f"{option} cannot be {name}: {why}")
@@ -288,6 +304,10 @@ def _point(options: OptionValues, which: str, default: Point) -> Point:
     place = {"earliest": AT_EARLIEST, "latest": AT_LATEST}.get(offsets.strip().lower())
     if place is not None:
         return place
+    if which == "starting":
+        for prefix in ("group", "table"):
+            if offsets.strip().startswith(f"{prefix}:"):
+                return _named_point(prefix, offsets.strip().removeprefix(f"{prefix}:"))
     parsed = parse_offsets(offsets, f"{which}Offsets")
     for partition, offset in parsed.items():
         if offset < EARLIEST:
@@ -295,6 +315,12 @@ def _point(options: OptionValues, which: str, default: Point) -> Point:
                 f"{which}Offsets has {offset} for {partition}; it must be an offset, -2 (earliest) or -1 (latest)"
             )
     return Point(offsets=parsed)
+
+
+def _named_point(prefix: str, name: str) -> Point:
+    if not name.strip():
+        raise WrongOption(f"startingOffsets is {prefix}: without a name; write {prefix}:NAME")
+    return Point(group=name) if prefix == "group" else Point(table=name)
 
 
 def _wire(options: OptionValues) -> WireOptions | None:

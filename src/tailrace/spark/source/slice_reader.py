@@ -15,6 +15,8 @@ from tailrace.spark.source.table_columns import Column, wanted_bits
 from tailrace.spark.source.transports.transport import Slice
 from tailrace.spark.worker_process import freeze_imports
 
+_MAX_ROWS = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
@@ -24,6 +26,7 @@ class ReadPlan:
     nullable: tuple[bool, ...]
     fail_on_data_loss: bool = True
     narrowing: Narrowing = field(default_factory=Narrowing)
+    limit: int | None = None  # rows that are enough from each slice
 
 
 def read_slice(slice_: Slice, plan: ReadPlan) -> Iterator[Any]:
@@ -36,11 +39,16 @@ def read_slice(slice_: Slice, plan: ReadPlan) -> Iterator[Any]:
         wanted.end,
         min_timestamp=plan.narrowing.min_timestamp,
         max_timestamp=plan.narrowing.max_timestamp,
+        max_rows=_MAX_ROWS if plan.limit is None else min(plan.limit, _MAX_ROWS),
         allocate=pa.allocate_buffer,
     )
     schema = arrow_schema(plan.columns, plan.nullable)
+    found = 0
     for _ in slice_.feed(columns, fail_on_data_loss=plan.fail_on_data_loss):
+        found += columns.rows
         yield arrow_batch(columns, plan.columns, schema, wanted.partition)
         columns.reset()
+        if plan.limit is not None and found >= plan.limit:
+            return
     if columns.rows:
         yield arrow_batch(columns, plan.columns, schema, wanted.partition)

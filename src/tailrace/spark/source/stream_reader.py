@@ -29,14 +29,14 @@ from tailrace.spark.source.errors import OffsetRangeLost
 from tailrace.spark.source.group_commits import GroupCommits
 from tailrace.spark.source.options import ReadOptions
 from tailrace.spark.source.planning.admission import admitted, should_wait
+from tailrace.spark.source.planning.data_loss import readable_ranges
 from tailrace.spark.source.planning.offset_ranges import (
     Offsets,
     offsets_from_json,
     offsets_to_json,
-    readable_ranges,
-    resolve_start,
 )
 from tailrace.spark.source.slice_reader import ReadPlan
+from tailrace.spark.source.starting_offsets import starting_offsets
 from tailrace.spark.source.transports.transport import Transport, open_transport
 
 JsonOffset = dict[str, dict[str, int]]
@@ -65,8 +65,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         transport, options = self.transport, self._options
         transport.refresh()
         partitions = transport.partitions(options.selection)
-        starts = resolve_start(options.starting, partitions, transport, no_match_is_latest=options.no_match_is_latest)
-        return offsets_to_json(starts)
+        return offsets_to_json(starting_offsets(options, partitions, transport))
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> JsonOffset:  # noqa: N802
         starts = offsets_from_json(start)

@@ -1,9 +1,9 @@
-"""A member of a consumer group, of one of several Python clients: reads, commits, and tells what happens to it.
+"""A member of a consumer group, with one of several Python clients: reads, commits, and prints its events.
 
     group_member.py CLIENT BOOTSTRAP GROUP TOPIC STRATEGY SESSION_MS
 
-One line of JSON per event on standard output, with the time on the system's monotonic clock: assigned, revoked, lost,
-read (partition, offset), committed (partition, offset), refused (a commit that was not taken). Ends cleanly on SIGTERM.
+One line of JSON per event on standard output, with the time of the system's monotonic clock: assigned, revoked, lost,
+read (partition, offset), committed (partition, offset), refused (a refused commit). Ends cleanly on SIGTERM.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Spark's own Kafka connector: batch and stream, both ways; what it saw is printed as one line of JSON.
+"""Spark's own Kafka connector, batch and stream, reading and writing. The results are printed as one line of JSON.
 
     connector.py BOOTSTRAP TOPIC COPY JARS CHECKPOINT
 
-TOPIC and COPY are there and empty, with three and two partitions.
+TOPIC and COPY exist and are empty, with three and two partitions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Connector:
         return self.spark.read.format("kafka").options(**self.servers, **options).option("subscribe", topic).load()
 
     def copy(self, topic: str, target: str, checkpoint: str, **options: str) -> int:
-        """What came to a topic since the last copy goes to another, as a stream that ends; how many batches it took."""
+        """Copy records that are new since the last copy to another topic, as a stream. Return the number of
+        micro-batches.
+        """
         source = self.spark.readStream.format("kafka").options(**self.servers, **options).option("subscribe", topic)
         query = (
             source.option("startingOffsets", "earliest")
@@ -59,7 +61,7 @@ class Connector:
 
 
 def texts(rows: DataFrame) -> list[list[Any]]:
-    """partition, offset, key, value, in order."""
+    """Return partition, offset, key and value of each row, in order."""
     columns = rows.selectExpr("partition", "offset", "CAST(key AS STRING)", "CAST(value AS STRING)")
     return sorted(list(row) for row in columns.collect())
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from tailrace import Broker
 from tests.support.command import tailrace, write_directory
 from tests.support.golden import golden
 from tests.support.our_workload import KINDS
@@ -74,7 +76,7 @@ def test_ls_lists_all_partitions_and_the_problems_below(tmp_path: Path) -> None:
     assert "1 problem" in next(line for line in ran.lines if line.startswith("plain-0"))
     problems = ran.lines[ran.lines.index("Problems") :]
     assert any("log-start-offset-checkpoint: unknown version" in line for line in problems)
-    assert any("the last 4 bytes are no batch" in line for line in problems)
+    assert any("the last 4 bytes are not a batch" in line for line in problems)
 
 
 def test_ls_lists_the_other_partitions_if_one_is_unreadable(tmp_path: Path) -> None:
@@ -85,3 +87,29 @@ def test_ls_lists_the_other_partitions_if_one_is_unreadable(tmp_path: Path) -> N
     ran = tailrace("log", "ls", path)
     assert "Traceback" not in ran.err
     assert any(line.startswith("idempotent-0") for line in ran.lines)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory of a broker with empty partitions of __consumer_offsets."""
+    directory = tmp_path_factory.mktemp("served") / "data"
+    with Broker(data=str(directory), offsets_topic_num_partitions=12) as broker:
+        broker.create_topic("empty")
+        broker.create_topic("orders")
+        reset = ("groups", "reset", "readers", "--topic", "orders", "--to-latest", "--yes")
+        assert tailrace(*reset, "--bootstrap", broker.bootstrap).status == 0
+    return directory
+
+
+@pytest.mark.parametrize("verb", ["ls", "verify"])
+def test_empty_partitions_of_internal_topics_share_one_line(served: Path, verb: str) -> None:
+    ran = tailrace("log", verb, served)
+    assert ran.status == 0
+    names = [line.split()[0] for line in ran.lines if re.match(r"\S+-\d+ ", line)]
+    assert names[0] == "__cluster_metadata-0"
+    assert names[1].startswith("__consumer_offsets-")  # the one with the committed offset
+    assert names[2:] == ["empty-0", "orders-0"]
+    assert "and 11 empty partitions of __consumer_offsets (--topic lists them)" in ran.lines
+    listed = tailrace("log", verb, served, "--topic", "__consumer_offsets").lines
+    assert len([line for line in listed if line.startswith("__consumer_offsets-")]) == 12
+    assert len(tailrace("log", verb, served, "--json").json["partitions"]) == 15

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tailrace.model.errors import ErrorCode
@@ -31,7 +33,9 @@ class Reading:
             one.set_offset_and_epoch(offset, 0)
             self.batches.append(one)
         self.deleted_at: dict[int, int] = {}  # fetch offset → log start offset from then on
-        monkeypatch.setattr("tailrace.cli.connecting.ClusterClient", lambda bootstrap, settings: self.fake.client())
+        monkeypatch.setattr(
+            "tailrace.cli.connection.connecting.ClusterClient", lambda bootstrap, settings: self.fake.client()
+        )
 
     def list_offsets(self, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
         (asked,) = request.topics[0].partitions
@@ -69,7 +73,7 @@ def test_records_deleted_during_the_read_are_skipped_with_a_warning(reading: Rea
     ran = tailrace("consume", "t", "--json", *how)
     assert ran.status == 0
     assert values(ran) == ["v0", "v1", "v5", "v6", "v7", "v8", "v9"]
-    assert ran.err == "tailrace: t-0: offsets 2 to 4 were deleted during the read\n"
+    assert json.loads(ran.err) == {"warning": {"message": "t-0: offsets 2 to 4 were deleted during the read"}}
 
 
 def test_consume_stops_at_a_damaged_batch_after_printing_earlier_ones(reading: Reading) -> None:
@@ -86,13 +90,13 @@ def test_consume_stops_at_a_batch_that_cannot_be_decoded(reading: Reading) -> No
     one.view[CRC_POSITION : CRC_POSITION + 4] = crc.to_bytes(4, "big")
     ran = tailrace("consume", "t", "--json")
     assert (ran.status, values(ran)) == (1, ["v0", "v1", "v2"])
-    assert ran.err.startswith("tailrace: t-0: RecordBatch(offsets 3..3, 9 records")
+    assert json.loads(ran.err)["error"]["message"].startswith("t-0: RecordBatch(offsets 3..3, 9 records")
 
 
 def test_consume_from_a_silent_broker_ends_at_the_timeout(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
     reading.fake.handle(ApiKey.FETCH, lambda request, version: SILENCE)
     monkeypatch.setattr(
-        "tailrace.cli.connecting.ClusterClient",
+        "tailrace.cli.connection.connecting.ClusterClient",
         lambda bootstrap, settings: reading.fake.client(
             total_timeout_ms=settings.total_timeout_ms, request_timeout_ms=settings.request_timeout_ms
         ),

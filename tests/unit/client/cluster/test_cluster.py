@@ -295,7 +295,7 @@ def test_a_cluster_that_stays_unreachable_times_out(cluster: FakeCluster) -> Non
 def test_an_unreachable_advertised_address_is_reported_with_its_broker(cluster: FakeCluster) -> None:
     cluster.brokers[1].handlers[ApiKey.METADATA] = lambda request, version: _moved(cluster, request)
     client = cluster.client(cluster.bootstrap[:1], total_timeout_ms=1000)
-    words = "broker 2 advertises inside:9092, which cannot be reached: connection refused"
+    words = "broker 2 cannot be reached at inside:9092, the address it advertises: connection refused"
     with pytest.raises(Unreachable, match=words):
         latest_offsets(client, [T1])
 

@@ -149,7 +149,7 @@ def test_a_malformed_response_is_refused(cluster: FakeCluster) -> None:
 @pytest.mark.parametrize(
     ("first_bytes", "error", "words"),
     [
-        (b"HTTP/1.1 400 Bad Request", InvalidAnswer, "is it a Kafka broker"),
+        (b"HTTP/1.1 400 Bad Request", InvalidAnswer, "is an HTTP server, not a Kafka broker"),
         (b"\x15\x03\x03\x00\x02\x02\x0a", UnsupportedSecurity, "uses TLS"),
         (b"\x00\x00\x00\x00", InvalidAnswer, "is it a Kafka broker"),
         (b"\xff\xff\xff\xff", InvalidAnswer, "is it a Kafka broker"),

@@ -1,4 +1,4 @@
-"""EndTxn, state by state: the tables in `ending.py`, and with which id and epoch a producer goes on."""
+"""EndTxn, state by state: the tables in `ending.py`, and the id and epoch that a producer continues with."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SINCE_KIP_890 = {
 
 
 @pytest.mark.parametrize("state", BEFORE_KIP_890, ids=lambda state: state.title)
-def test_before_kip_890(state: TransactionState) -> None:
+def test_the_table_before_kip_890_holds(state: TransactionState) -> None:
     told = tuple(outcome(transaction(state), 5, commit=commit, version=0) for commit in (True, False))
     assert told == BEFORE_KIP_890[state]
     assert outcome(transaction(state), 4, commit=True, version=0) == "PRODUCER_FENCED"
@@ -58,7 +58,7 @@ def test_before_kip_890(state: TransactionState) -> None:
 
 
 @pytest.mark.parametrize("state", SINCE_KIP_890, ids=lambda state: state.title)
-def test_since_kip_890(state: TransactionState) -> None:
+def test_the_table_since_kip_890_holds(state: TransactionState) -> None:
     told = tuple(
         outcome(transaction(state), epoch, commit=commit, version=2) for commit in (True, False) for epoch in (4, 5)
     )
@@ -69,7 +69,7 @@ def test_since_kip_890(state: TransactionState) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 2])
-def test_while_a_step_is_on_its_way_nothing_else_is_begun(version: int) -> None:
+def test_while_a_step_is_pending_requests_get_concurrent_transactions(version: int) -> None:
     one = transaction(S.ONGOING)
     one.prepare_add_partitions([TopicPartition("t", 1)], 0, 60)
     assert outcome(one, 5, commit=True, version=version) == "CONCURRENT_TRANSACTIONS"
@@ -85,7 +85,7 @@ def test_an_end_raises_the_epoch_since_kip_890_only() -> None:
         assert plan.partitions == PARTITIONS
 
 
-def test_a_producer_that_has_used_up_its_epochs_goes_on_under_a_new_id() -> None:
+def test_a_producer_that_has_used_up_its_epochs_gets_a_new_id() -> None:
     one = transaction(S.ONGOING, EPOCH_MAX - 1)
     plan = plan_end(one, EndRequest(7, EPOCH_MAX - 1, True, 2), lambda: NEW_ID, 50)
     assert isinstance(plan, Facts)
@@ -94,12 +94,12 @@ def test_a_producer_that_has_used_up_its_epochs_goes_on_under_a_new_id() -> None
     one.complete(plan)
     one.complete(one.prepare_complete(60))
     assert (one.facts.producer_id, one.facts.producer_epoch, one.facts.previous_producer_id) == (NEW_ID, 0, 7)
-    # The client may not have heard, and asks again under its old id.
+    # The client may not have the response, and retries with its old id.
     retry = plan_end(one, EndRequest(7, EPOCH_MAX - 1, True, 2), lambda: NEW_ID + 1, 70)
     assert retry == Ended(NEW_ID, 0)
 
 
-def test_an_abort_of_nothing_begins_as_it_ends() -> None:
+def test_an_abort_of_an_empty_transaction_has_its_end_time_as_start_time() -> None:
     plan = plan_end(transaction(S.EMPTY), EndRequest(7, 5, False, 2), lambda: NEW_ID, 50)
     assert isinstance(plan, Facts)
     assert (plan.start_ms, plan.last_update_ms, plan.partitions) == (50, 50, frozenset())

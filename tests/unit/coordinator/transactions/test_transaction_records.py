@@ -33,7 +33,7 @@ ONGOING = Facts(
 
 
 @pytest.mark.parametrize("state", [state for state in TransactionState if state != TransactionState.EMPTY])
-def test_what_is_written_is_read_again(state: TransactionState) -> None:
+def test_a_written_transaction_is_read_back(state: TransactionState) -> None:
     record = transaction_record("t", ONGOING._replace(state=state), 2)
     assert record.value is not None
     key = decode_key("transaction", encode_key(record.key))
@@ -63,7 +63,7 @@ def test_an_empty_transaction_has_no_list_of_partitions() -> None:
     assert facts_of(record.value).partitions == frozenset()
 
 
-def test_bytes_as_kafka_writes_them() -> None:
+def test_the_bytes_equal_kafkas() -> None:
     record = transaction_record("t", ONGOING, 2)
     assert record.value is not None
     assert encode_key(record.key).hex() == "0000000174"
@@ -76,7 +76,7 @@ def test_bytes_as_kafka_writes_them() -> None:
 
 
 @pytest.mark.parametrize("server_version", [0, 1, 2])
-def test_bytes_made_quickly_are_the_same(server_version: int) -> None:
+def test_the_fast_encoder_writes_the_same_bytes(server_version: int) -> None:
     random = Random(server_version)
     for _ in range(400):
         facts = Facts(
@@ -101,10 +101,10 @@ def test_bytes_made_quickly_are_the_same(server_version: int) -> None:
         assert quick == (encode_key(general.key), encode_value(general.value, general.version))
 
 
-def test_a_tombstone_forgets_an_id() -> None:
+def test_a_tombstone_has_no_value() -> None:
     assert tombstone("t").value is None
 
 
-def test_a_state_that_there_is_not() -> None:
+def test_an_unknown_state_is_refused() -> None:
     with pytest.raises(ValueError, match="9 is not a valid"):
         facts_of(TransactionLogValue(transaction_status=9))

@@ -104,7 +104,7 @@ def reloaded(files: MemoryFiles, node: LocalNode) -> MetadataImage:
 @pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.lists(steps, max_size=25))
-def test_what_is_loaded_again_is_what_was_there(life: list[tuple[Any, ...]]) -> None:
+def test_a_restart_loads_the_same_image(life: list[tuple[Any, ...]]) -> None:
     files = MemoryFiles()
     new_id = counted_ids()
     node = LocalNode(files, settings=SMALL, new_id=new_id)
@@ -143,7 +143,7 @@ def assert_consistent(image: MetadataImage) -> None:
 
 
 @pytest.mark.long
-def test_a_crash_loses_at_most_what_was_not_answered() -> None:
+def test_a_crash_loses_at_most_changes_without_a_response() -> None:
     """Every crash point of some changes, with what a disk may have kept of unsynced writes."""
     files = RecordingFiles(empty_directory().root)
     new_id = counted_ids()
@@ -180,7 +180,7 @@ def empty_directory() -> MemoryFiles:
 
 
 @pytest.mark.long
-def test_a_crash_while_a_cluster_begins_can_be_started_over() -> None:
+def test_a_cluster_can_be_started_after_a_crash_during_its_first_start() -> None:
     files = RecordingFiles(empty_directory().root)
     LocalNode(files)
     rng = Random(4)
@@ -236,7 +236,7 @@ def test_a_clean_stop_keeps_the_replicas_eligible() -> None:
     assert (started.leader_epoch, started.partition_epoch, started.leader_recovery_state) == (2, 2, 0)
 
 
-def test_after_a_crash_the_only_replica_leads_again_and_is_known_to_recover() -> None:
+def test_after_a_crash_the_only_replica_leads_and_is_marked_as_recovering() -> None:
     files = MemoryFiles()
     node = LocalNode(files)
     create_topic(node, "t")
@@ -253,7 +253,7 @@ def test_a_broker_epoch_is_the_offset_of_its_registration() -> None:
     assert node.image.is_active(1)
 
 
-def test_the_listener_is_told_before_the_answer_is_given() -> None:
+def test_the_listener_is_called_before_the_response() -> None:
     node = LocalNode()
     node.changes.clear()
     answer = create_topic(node, "t", 2)
@@ -265,7 +265,7 @@ def test_the_listener_is_told_before_the_answer_is_given() -> None:
     assert len(node.changes) == 1, "nothing changed"
 
 
-def test_producer_ids_come_in_blocks_that_go_on_after_a_restart() -> None:
+def test_blocks_of_producer_ids_continue_after_a_restart() -> None:
     files = MemoryFiles()
     node = LocalNode(files)
     assert node.controller.allocate_producer_ids(1) == range(1000)
@@ -274,7 +274,7 @@ def test_producer_ids_come_in_blocks_that_go_on_after_a_restart() -> None:
     assert LocalNode(files).controller.allocate_producer_ids(1) == range(2000, 3000)
 
 
-def test_an_unregistered_broker_that_lives_is_back_at_once() -> None:
+def test_a_running_broker_registers_again_after_it_was_unregistered() -> None:
     node = LocalNode()
     create_topic(node, "t")
     epoch = node.image.brokers[1].epoch
@@ -286,7 +286,7 @@ def test_an_unregistered_broker_that_lives_is_back_at_once() -> None:
     assert refusal.value.code == ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
-def test_the_quorum_of_one() -> None:
+def test_describe_quorum_lists_the_only_voter() -> None:
     node = LocalNode()
     describe_quorum = m.DescribeQuorumRequest
     topic = describe_quorum.TopicData(
@@ -312,7 +312,7 @@ def test_log_directories_fail_and_replicas_move_between_them() -> None:
         [(b"new" + bytes(13), topic.id, 0), (directory, topic.id, 9), (directory, b"x" * 16, 0)], node.now_ms
     )
     assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID]
-    # The directory is none of those online, so nobody can lead the partition.
+    # The directory is not online, so nobody can lead the partition.
     assert node.image.topics["t"].partitions[0].leader == -1
     create_topic(node, "u")
     node.controller.directories_online([], node.now_ms)
@@ -320,7 +320,7 @@ def test_log_directories_fail_and_replicas_move_between_them() -> None:
 
 
 @pytest.mark.parametrize("level", [7, 8, 13, 15, 17, 22, 23, 29, 30])
-def test_an_older_cluster_is_written_to_in_its_own_versions(level: int) -> None:
+def test_records_are_written_in_the_versions_of_an_older_clusters_metadata_version(level: int) -> None:
     """A directory that an older Kafka formatted, or that was never upgraded."""
     files = MemoryFiles()
     config = BrokerConfig.of(log_dirs=["/data"], port=9092)

@@ -52,7 +52,7 @@ def broker() -> Broker:
     return Broker()
 
 
-def test_a_request_goes_on_to_whoever_leads_next(broker: Broker) -> None:
+def test_a_request_is_sent_again_to_the_next_leader(broker: Broker) -> None:
     told: list[Any] = []
     broker.controller.forward(b"r", b"p", b"h", lambda one, _: told.append(one), lambda one, _: told.append(one), 0)
     first = broker.only()
@@ -72,7 +72,7 @@ def test_a_request_goes_on_to_whoever_leads_next(broker: Broker) -> None:
     assert [one.response_data for one in told] == [b"answer"]
 
 
-def test_a_request_that_nobody_answers_fails_after_a_minute(broker: Broker) -> None:
+def test_a_request_without_a_response_fails_after_a_minute(broker: Broker) -> None:
     told: list[Any] = []
     broker.controller.observer.leader = None
     broker.controller.forward(b"r", b"p", b"h", lambda one, _: told.append(one), lambda one, _: told.append(one), 0)
@@ -82,7 +82,7 @@ def test_a_request_that_nobody_answers_fails_after_a_minute(broker: Broker) -> N
     assert broker.now_ms >= 60_000
 
 
-def test_other_in_sync_replicas_are_asked_for_with_the_brokers_epoch(broker: Broker) -> None:
+def test_alter_partition_is_sent_with_the_brokers_epoch(broker: Broker) -> None:
     told: list[Any] = []
     state = m.AlterPartitionRequest.BrokerState
     partition = m.AlterPartitionRequest.PartitionData(
@@ -97,7 +97,7 @@ def test_other_in_sync_replicas_are_asked_for_with_the_brokers_epoch(broker: Bro
     assert told[0].error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
-def test_producer_ids_come_in_blocks_one_ahead(broker: Broker) -> None:
+def test_the_next_block_of_producer_ids_is_requested_ahead(broker: Broker) -> None:
     controller = broker.controller
     with pytest.raises(KafkaError) as refused:
         controller.allocate_producer_ids(0)
@@ -115,7 +115,7 @@ def test_producer_ids_come_in_blocks_one_ahead(broker: Broker) -> None:
     assert controller.allocate_producer_ids(5) == range(5000, 6000)
 
 
-def test_directories_are_told_together_and_again_where_they_were_refused(broker: Broker) -> None:
+def test_assignments_are_reported_together_and_refused_ones_again(broker: Broker) -> None:
     controller = broker.controller
     controller.assign_directories([(DIRECTORIES[0], b"t" * 16, 0)], 0)
     controller.assign_directories([(DIRECTORIES[0], b"t" * 16, 1), (DIRECTORIES[1], b"t" * 16, 2)], 0)
@@ -143,12 +143,12 @@ def test_directories_are_told_together_and_again_where_they_were_refused(broker:
     assert places(broker.only()) == [(DIRECTORIES[1], b"t" * 16, 2)]
 
 
-def test_failed_directories_go_with_the_heartbeats(broker: Broker) -> None:
+def test_failed_directories_are_reported_with_the_heartbeats(broker: Broker) -> None:
     broker.controller.directories_online([DIRECTORIES[0]], 0)
     assert broker.controller.lifecycle.inputs.offline == (DIRECTORIES[1],)
 
 
-def test_a_broker_stops_when_it_may(broker: Broker) -> None:
+def test_a_broker_stops_when_the_controller_allows_it(broker: Broker) -> None:
     told: list[str] = []
     lifecycle = broker.controller.lifecycle
     lifecycle.state = LifecycleState.RUNNING
@@ -159,14 +159,14 @@ def test_a_broker_stops_when_it_may(broker: Broker) -> None:
     broker.controller.lifecycle_moved()
     assert broker.controller.next_deadline_ms() == 0
     broker.controller.tick(1_000)
-    assert told == []  # others have to hear of it
+    assert told == []  # other nodes need time to learn of it
     assert broker.controller.next_deadline_ms() == 1_100
     broker.controller.tick(1_100)
     broker.controller.tick(400_000)
     assert told == ["ready"]
 
 
-def test_a_broker_that_nobody_lets_go_stops_after_five_minutes(broker: Broker) -> None:
+def test_a_broker_whose_shutdown_is_not_confirmed_stops_after_five_minutes(broker: Broker) -> None:
     told: list[str] = []
     broker.controller.prepare_stop(0, lambda: told.append("ready"))
     while not told:
@@ -174,7 +174,7 @@ def test_a_broker_that_nobody_lets_go_stops_after_five_minutes(broker: Broker) -
     assert broker.now_ms == 300_000
 
 
-def test_a_broker_tells_its_directories_when_the_cluster_can_know_them(broker: Broker) -> None:
+def test_a_broker_registers_its_directories_when_metadata_version_supports_them(broker: Broker) -> None:
     controller = broker.controller
     controller.lifecycle.inputs.is_ready = True
     quorum = PlayedQuorum()
@@ -191,7 +191,7 @@ def test_a_broker_tells_its_directories_when_the_cluster_can_know_them(broker: B
     assert controller.lifecycle.inputs.cordoned == ()
 
 
-def test_a_broker_that_need_not_say_farewell_stops_at_once(broker: Broker) -> None:
+def test_a_broker_without_controlled_shutdown_stops_at_once(broker: Broker) -> None:
     told: list[str] = []
     broker.controller._has_farewell = False
     broker.controller.prepare_stop(0, lambda: told.append("ready"))

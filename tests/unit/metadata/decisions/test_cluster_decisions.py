@@ -90,7 +90,7 @@ def test_an_unclean_election_where_the_topic_allows_it() -> None:
     assert (one.leader, one.isr, one.leader_recovery_state) == (2, (2,), RECOVERING)
 
 
-def test_a_broker_that_leaves_leads_nothing_more_but_is_not_fenced_yet() -> None:
+def test_a_broker_in_controlled_shutdown_leads_nothing_but_is_not_fenced_yet() -> None:
     cluster = Cluster()
     cluster.add_topic("t", [1, 2])
     cluster.carry_out(plan_leave(cluster.state, 1))
@@ -100,7 +100,7 @@ def test_a_broker_that_leaves_leads_nothing_more_but_is_not_fenced_yet() -> None
     assert not plan_leave(cluster.state, 1).records, "once is enough"
 
 
-def test_a_new_start_after_an_unclean_stop_costs_the_place_in_isr_and_elr() -> None:
+def test_a_start_after_an_unclean_stop_removes_the_broker_from_isr_and_elr() -> None:
     cluster = Cluster()
     cluster.add_topic("t", [1, 2])
     cluster.add_topic("u", [1], isr=[1])
@@ -114,7 +114,7 @@ def test_a_new_start_after_an_unclean_stop_costs_the_place_in_isr_and_elr() -> N
     assert cluster.image.brokers[1].fenced
 
 
-def test_a_new_start_after_a_clean_stop_keeps_the_place_in_the_elr() -> None:
+def test_a_start_after_a_clean_stop_keeps_the_broker_in_the_elr() -> None:
     cluster = Cluster()
     cluster.add_topic("u", [1])
     cluster.carry_out(plan_leave(cluster.state, 1))
@@ -146,7 +146,7 @@ def test_the_same_incarnation_amends_its_registration() -> None:
         ({"features": {"metadata.version": (7, 30)}}, ErrorCode.UNSUPPORTED_VERSION),
     ],
 )
-def test_what_a_broker_cannot_be_registered_with(fields: dict[str, Any], code: ErrorCode) -> None:
+def test_an_invalid_registration_is_refused(fields: dict[str, Any], code: ErrorCode) -> None:
     from tailrace.metadata.image.features import VersionRange
 
     if "features" in fields:
@@ -158,7 +158,7 @@ def test_what_a_broker_cannot_be_registered_with(fields: dict[str, Any], code: E
     assert refusal.value.code == code
 
 
-def test_a_broker_is_forgotten() -> None:
+def test_a_broker_is_unregistered() -> None:
     cluster = Cluster()
     cluster.add_topic("t", [1, 2])
     cluster.carry_out(plan_unregister(cluster.state, 1))
@@ -166,7 +166,7 @@ def test_a_broker_is_forgotten() -> None:
     assert cluster.partition().leader == 2
 
 
-def test_replicas_in_a_directory_that_failed_lead_no_more() -> None:
+def test_replicas_in_a_failed_directory_lose_their_leadership() -> None:
     two = (directory(1), directory(1, 1))
     cluster = Cluster([registration(1, directories=two), registration(2)])
     cluster.add_topic("t", [1, 2])
@@ -179,7 +179,7 @@ def test_replicas_in_a_directory_that_failed_lead_no_more() -> None:
     assert not plan_directories(cluster.state, 1, cordoned=(directory(1, 1),)).records
 
 
-def test_a_replica_that_was_placed_is_noted() -> None:
+def test_a_replica_that_was_moved_to_a_directory_is_recorded() -> None:
     two = (directory(1), directory(1, 1))
     cluster = Cluster([registration(1, directories=two), registration(2)])
     cluster.add_topic("t", [1, 2])
@@ -268,7 +268,7 @@ def test_the_replication_factor_changes_only_where_that_is_allowed() -> None:
 # Placement
 
 
-def test_racks_take_turns() -> None:
+def test_replicas_are_placed_on_racks_in_turn() -> None:
     brokers = [UsableBroker(number, "abc"[number % 3]) for number in range(6)]
     placed = list(place_replicas(brokers, 12, 3, lambda _: 0))
     for replicas in placed:
@@ -300,7 +300,7 @@ def test_new_topics_and_partitions_are_spread() -> None:
     assert all(2 not in cluster.partition(number=number).isr for number in (3, 4, 5))
 
 
-def test_what_may_not_be_created_or_seen_is_told_apart() -> None:
+def test_topics_that_may_not_be_created_and_topics_that_may_not_be_described_get_different_errors() -> None:
     cluster = Cluster()
     create = m.CreateTopicsRequest
     request = create(

@@ -14,7 +14,7 @@ from tailrace.protocol import messages as m
 TOPICS = 8_000
 
 
-def test_it_is_what_a_dict_would_be() -> None:
+def test_a_layered_map_equals_a_dict_with_the_same_changes() -> None:
     dice = random.Random(7)
     model = {key: key * 10 for key in range(FEW + 100)}
     mapping = changed(model, {})
@@ -32,7 +32,7 @@ def test_it_is_what_a_dict_would_be() -> None:
         assert all((key in mapping, mapping.get(key)) == (key in model, model.get(key)) for key in range(FEW + 200))
 
 
-def test_the_order_is_that_in_which_keys_came() -> None:
+def test_iteration_is_in_insertion_order() -> None:
     mapping = changed(dict.fromkeys(range(FEW + 1), 1), {3: 2, 9_000: 1, 8_000: 1, 7: None})
     assert isinstance(mapping, LayeredMap)
     assert list(mapping) == [*(key for key in range(FEW + 1) if key != 7), 9_000, 8_000]
@@ -68,7 +68,7 @@ def test_a_delta_touches_only_what_has_changed() -> None:
     assert (image.topics["topic-7"].partitions[0].leader, after.topics["topic-7"].partitions[0].leader) == (1, 2)
 
 
-def test_whole_copies_are_rare() -> None:
+def test_the_large_dict_is_copied_rarely() -> None:
     image, copies = _image(), 0
     for number in range(1_000):
         image = _changed(image, number)

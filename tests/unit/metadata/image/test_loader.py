@@ -36,7 +36,7 @@ class Feeder:
         self.loader.feed(RecordBatch(data))
 
 
-def test_each_take_tells_what_came_since_the_last() -> None:
+def test_each_take_returns_the_changes_since_the_one_before() -> None:
     feeder = Feeder()
     assert feeder.loader.take() is None
     feeder.feed(level(1), m.NoOpRecord())
@@ -77,12 +77,12 @@ def test_an_aborted_transaction_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("records", [(END,), (ABORT,), (BEGIN, BEGIN), (BEGIN, END, END)])
-def test_transactions_that_make_no_sense_are_refused(records: tuple[Message, ...]) -> None:
+def test_misplaced_transaction_records_are_refused(records: tuple[Message, ...]) -> None:
     with pytest.raises(InconsistentMetadata, match="transaction"):
         Feeder().feed(*records)
 
 
-def test_control_batches_tell_the_quorum_and_move_the_image_on() -> None:
+def test_control_batches_set_the_voters_and_advance_the_image_offset() -> None:
     loader = MetadataLoader()
     voter = Voter(1, UUID(int=5), (), 0, 1)
     values = [LeaderChange(0, 1, (1,), (1,)), KRaftVersion(0, 1), KRaftVoters(0, (voter,))]

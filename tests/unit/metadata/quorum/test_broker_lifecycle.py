@@ -55,7 +55,7 @@ def running() -> BrokerLifecycle:
     return one
 
 
-def test_what_is_registered() -> None:
+def test_a_registration_contains_endpoints_features_and_directories() -> None:
     request = new().next_request()
     assert isinstance(request, BrokerRegistrationRequest)
     assert (request.broker_id, request.cluster_id, request.rack) == (1, "cluster", "r1")
@@ -65,7 +65,7 @@ def test_what_is_registered() -> None:
     assert [(one.name, one.host, one.port) for one in request.listeners] == [("PLAINTEXT", "kafka-1", 9092)]
 
 
-def test_a_broker_is_let_in_when_it_has_caught_up_and_is_ready() -> None:
+def test_a_broker_is_unfenced_when_it_has_caught_up_and_is_ready() -> None:
     one = new()
     told: list[LifecycleState] = []
     one.moved = lambda: told.append(one.state)
@@ -84,7 +84,7 @@ def test_a_broker_is_let_in_when_it_has_caught_up_and_is_ready() -> None:
     assert one.due_ms == 30 + 2_000
 
 
-def test_a_broker_leaves_when_the_controller_says_so() -> None:
+def test_a_broker_leaves_when_the_controller_allows_it() -> None:
     one = running()
     one.inputs.leaves = True
     first = say(one, 100, is_fenced=False)
@@ -98,12 +98,12 @@ def test_a_broker_leaves_when_the_controller_says_so() -> None:
 
 
 def left(**fields: Any) -> BrokerRegistration:
-    """What the cluster knows of a broker that has left."""
+    """Return the registration of a broker that has left."""
     values = {"id": 1, "epoch": 17, "incarnation_id": b"o" * 16, "directories": DIRECTORIES, "fenced": True}
     return BrokerRegistration(**{**values, **fields})
 
 
-def test_a_broker_that_left_in_order_comes_back_as_who_it_was() -> None:
+def test_a_broker_that_left_in_order_returns_as_the_same_incarnation() -> None:
     one = new()
     assert one.come_back(left())
     request = one.next_request()
@@ -123,7 +123,7 @@ def test_a_broker_that_left_in_order_comes_back_as_who_it_was() -> None:
     ],
     ids=["unknown", "another", "not fenced", "shutting down", "other directories"],
 )
-def test_anybody_else_comes_as_a_new_one(known: BrokerRegistration | None) -> None:
+def test_any_other_broker_registers_as_a_new_incarnation(known: BrokerRegistration | None) -> None:
     one = new()
     assert not one.come_back(known)
     request = one.next_request()
@@ -131,7 +131,7 @@ def test_anybody_else_comes_as_a_new_one(known: BrokerRegistration | None) -> No
     assert request.incarnation_id == b"i" * 16
 
 
-def test_failed_and_cordoned_directories_are_told() -> None:
+def test_failed_and_cordoned_directories_are_reported_in_heartbeats() -> None:
     one = running()
     one.inputs.offline = (DIRECTORIES[1],)
     one.inputs.cordoned = ()
@@ -149,7 +149,9 @@ def test_failed_and_cordoned_directories_are_told() -> None:
         (ErrorCode.DUPLICATE_BROKER_REGISTRATION, [100, 200, 250, 250, 250, 250, 250, 250]),
     ],
 )
-def test_a_refusal_is_tried_again_ever_later_but_within_an_interval(code: ErrorCode, expected: list[int]) -> None:
+def test_a_refused_registration_is_retried_with_growing_delays_up_to_the_heartbeat_interval(
+    code: ErrorCode, expected: list[int]
+) -> None:
     one = new()
     waits = []
     for _ in range(8):
@@ -162,7 +164,7 @@ def test_a_refusal_is_tried_again_ever_later_but_within_an_interval(code: ErrorC
     assert one.state is LifecycleState.STARTING
 
 
-def test_a_broker_that_the_cluster_has_forgotten_registers_again() -> None:
+def test_an_unregistered_broker_registers_again() -> None:
     one = running()
     one.answered(one.next_request(), BrokerHeartbeatResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED), 100)
     request = one.next_request()
@@ -172,7 +174,7 @@ def test_a_broker_that_the_cluster_has_forgotten_registers_again() -> None:
     assert say(one, 200, is_caught_up=True).broker_epoch == 77
 
 
-def test_a_broker_registers_once_more_when_it_has_more_to_tell() -> None:
+def test_a_broker_registers_again_when_its_registration_has_changed() -> None:
     one = running()
     one.inputs.registration += 1
     register(one, 50)

@@ -28,7 +28,7 @@ def test_the_log_is_followed_byte_for_byte() -> None:
     assert (state["leaderId"], state["leaderEpoch"], state["data_version"]) == (PORTS[0], 1, 1)
 
 
-def test_only_what_is_committed_counts() -> None:
+def test_only_committed_records_change_the_image() -> None:
     quorum = PlayedQuorum()
     quorum.topic(1)
     committed = quorum.log.log.log_end_offset
@@ -43,7 +43,7 @@ def test_only_what_is_committed_counts() -> None:
     assert list(one.log.image.topics) == ["topic-1", "topic-2"]
 
 
-def test_the_leader_is_found_through_whoever_is_asked() -> None:
+def test_the_leader_is_found_by_asking_any_controller() -> None:
     quorum = PlayedQuorum()
     quorum.leader = PORTS[2]
     one = Observing(quorum)
@@ -52,7 +52,7 @@ def test_the_leader_is_found_through_whoever_is_asked() -> None:
     assert one.observer.leader == ("127.0.0.1", PORTS[2])
 
 
-def test_without_a_leader_everybody_is_asked_in_turn_and_not_at_once() -> None:
+def test_without_a_leader_the_controllers_are_asked_one_after_the_other() -> None:
     quorum = PlayedQuorum()
     quorum.leader = None
     one = Observing(quorum)
@@ -79,7 +79,7 @@ def test_a_leader_that_does_not_answer_is_replaced() -> None:
     assert one.log.image == quorum.log.image
 
 
-def test_what_an_old_leader_says_does_not_count() -> None:
+def test_responses_of_an_older_epoch_are_ignored() -> None:
     quorum = PlayedQuorum()
     one = Observing(quorum)
     one.run(6)
@@ -89,7 +89,7 @@ def test_what_an_old_leader_says_does_not_count() -> None:
     assert "topic-1" not in one.log.image.topics
 
 
-def test_what_only_a_lost_leader_had_is_cut_off() -> None:
+def test_records_that_only_a_lost_leader_had_are_truncated() -> None:
     quorum, other = PlayedQuorum(), PlayedQuorum()
     quorum.topic(1)
     quorum.high_watermark = quorum.log.log.log_end_offset
@@ -106,7 +106,7 @@ def test_what_only_a_lost_leader_had_is_cut_off() -> None:
     assert one.files.read(f"/data/{name}") == other.files.read(f"/controller/{name}")
 
 
-def test_what_was_committed_is_never_cut_off() -> None:
+def test_committed_records_are_never_truncated() -> None:
     quorum, other = PlayedQuorum(), PlayedQuorum()
     quorum.topic(1)
     quorum.topic(2)
@@ -119,7 +119,7 @@ def test_what_was_committed_is_never_cut_off() -> None:
         one.run()
 
 
-def test_a_snapshot_is_taken_over_and_says_what_is_gone() -> None:
+def test_a_snapshot_of_the_leader_replaces_the_log_and_removes_deleted_metadata() -> None:
     quorum = PlayedQuorum(SMALL)
     quorum.topic(1)
     quorum.topic(2)
@@ -146,7 +146,7 @@ def test_a_snapshot_is_taken_over_and_says_what_is_gone() -> None:
     assert again.log.image == quorum.log.image
 
 
-def test_a_restart_goes_on_where_the_log_ends() -> None:
+def test_after_a_restart_fetching_continues_at_the_log_end() -> None:
     quorum = PlayedQuorum()
     quorum.topic(1)
     one = Observing(quorum)
@@ -175,7 +175,7 @@ def test_a_snapshot_of_our_own_is_written_when_it_is_due() -> None:
     assert again.log.image.topics.keys() == quorum.log.image.topics.keys()
 
 
-def test_a_disk_that_fails_is_told() -> None:
+def test_a_failed_disk_is_reported_as_the_failure_of_the_log() -> None:
     quorum = PlayedQuorum()
     one = Observing(quorum)
     one.run()

@@ -1,4 +1,4 @@
-"""What Kafka's broker left in `__cluster_metadata-0`: read to an image, and written again to the same bytes."""
+"""`__cluster_metadata-0` of Kafka's broker: read to an image, and written again to the same bytes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def records_that_kafka_dumped(name: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_image_is_what_kafka_dumps(name: str, tmp_path: Path) -> None:
+def test_the_image_equals_kafkas_dump(name: str, tmp_path: Path) -> None:
     image = load(golden(name).unpack(tmp_path)).image
     topics: dict[str, str] = {}
     partitions: dict[tuple[str, int], list[int]] = {}  # leader, leader epoch, partition epoch
@@ -82,7 +82,7 @@ def test_the_image_is_what_kafka_dumps(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_our_batches_are_kafkas_to_the_byte(name: str, tmp_path: Path) -> None:
+def test_our_batches_equal_kafkas_byte_for_byte(name: str, tmp_path: Path) -> None:
     data = (golden(name).unpack(tmp_path) / LOG).read_bytes()
     versions = record_versions(30)
     for batch in split_batches(data):
@@ -99,7 +99,7 @@ def test_our_batches_are_kafkas_to_the_byte(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_snapshots_of_a_new_directory_are_kafkas_to_the_byte(name: str, tmp_path: Path) -> None:
+def test_snapshots_of_a_new_directory_equal_kafkas_byte_for_byte(name: str, tmp_path: Path) -> None:
     folder = golden(name).unpack(tmp_path)
     for path in (folder / "bootstrap.checkpoint", folder / METADATA_FOLDER / FORMATTED.file_name):
         data = path.read_bytes()
@@ -126,7 +126,7 @@ def test_snapshots_of_a_new_directory_are_kafkas_to_the_byte(name: str, tmp_path
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_new_epoch_follows_kafkas(name: str, tmp_path: Path) -> None:
+def test_a_new_epoch_is_one_above_kafkas(name: str, tmp_path: Path) -> None:
     folder = golden(name).unpack(tmp_path)
     log = load(folder)
     before: MetadataImage = log.image

@@ -188,7 +188,7 @@ def test_a_transaction_that_a_crash_left_open_is_aborted() -> None:
     assert set(open_log(files).image.topics) == {"topic-1", "topic-3"}
 
 
-def test_a_log_that_failed_takes_nothing_more() -> None:
+def test_a_failed_log_refuses_every_further_commit() -> None:
     files: Any = FaultyFiles(formatted())
     log = begun(files)
     log.commit(topic(1), 20)
@@ -270,7 +270,7 @@ def test_the_image_is_the_same_from_a_snapshot_and_from_the_log() -> None:
     assert open_log(files).image == before
 
 
-def test_old_snapshots_and_segments_go_when_they_take_too_much_room() -> None:
+def test_old_snapshots_and_segments_above_the_retention_size_are_removed() -> None:
     files = formatted()
     log = begun(files, retention_bytes=6000)
     for number in range(1, 9):
@@ -288,7 +288,7 @@ def test_old_snapshots_and_segments_go_when_they_take_too_much_room() -> None:
     assert again.log.log_start_offset == again.snapshots.latest.end_offset  # type: ignore[union-attr]
 
 
-def test_old_snapshots_go_when_they_are_old() -> None:
+def test_snapshots_above_the_retention_time_are_removed() -> None:
     files = formatted()
     log = begun(files, retention_ms=1000)
     for moment in (100, 600, 1200):
@@ -298,7 +298,7 @@ def test_old_snapshots_go_when_they_are_old() -> None:
     assert log.log.log_start_offset == 17
 
 
-def test_a_snapshot_that_was_not_finished_is_forgotten() -> None:
+def test_an_unfinished_snapshot_is_removed_at_the_start() -> None:
     files = formatted()
     log = begun(files)
     log.commit(topic(1), 20)
@@ -330,7 +330,7 @@ def test_a_snapshot_that_cannot_be_written_is_tried_again_later() -> None:
 
 
 def test_a_snapshot_that_is_ahead_of_the_log_replaces_it() -> None:
-    """As somebody else left it who had only a snapshot to give: an export, or a node that was far behind."""
+    """The log of a node that received only a snapshot: from an export, or after it was far behind."""
     files = formatted()
     quorum = QuorumFacts(1, (Voter(1, TopicId.parse(IDENTITY.directory_id).value, (), 0, 1),))
     batches = snapshot_batches(
@@ -388,10 +388,10 @@ def test_a_quorum_of_several_cannot_be_led_alone() -> None:
         open_log(files).begin_epoch(10)
 
 
-def test_a_copied_directory_is_no_voter() -> None:
+def test_a_copy_of_the_voters_directory_is_refused() -> None:
     files = formatted()
     replace(IDENTITY, directory_id=text_of(b"another directory"[:16])).write(files, "/data/meta.properties")
-    with pytest.raises(NotTheOnlyVoter, match="another directory"):
+    with pytest.raises(NotTheOnlyVoter, match="it is a copy"):
         open_log(files).begin_epoch(10)
 
 
@@ -419,7 +419,7 @@ def test_a_quorum_state_that_cannot_be_read_is_an_error(text: str) -> None:
         open_log(files).begin_epoch(10)
 
 
-def test_new_directories_join_the_others() -> None:
+def test_new_log_directories_get_the_cluster_id_of_the_others() -> None:
     files = MemoryFiles()
     new_id = counted_ids()
     settings: dict[str, object] = {"node_id": 1, "controller_endpoints": ENDPOINTS, "new_id": new_id, "now_ms": 5}
@@ -437,7 +437,7 @@ def test_new_directories_join_the_others() -> None:
         prepare_directories(files, ["/a"], cluster_id=None, **{**settings, "node_id": 2})  # type: ignore[arg-type]
 
 
-def test_ids_are_given_out_only_if_they_can_be_used() -> None:
+def test_reserved_ids_and_ids_with_a_leading_dash_are_not_allocated() -> None:
     candidates = iter([bytes(16), bytes(15) + b"c", b"\xf8" + bytes(15), b"\xfb" * 16, b"\xfc" + bytes(15)])
     found = fresh_id(lambda: next(candidates))
     assert found == b"\xfc" + bytes(15)
@@ -510,7 +510,7 @@ def test_a_torn_tail_after_a_crash_is_cut() -> None:
 
 
 @pytest.mark.parametrize(("code", "is_failed"), [(errno.EMFILE, False), (errno.EIO, True)])
-def test_upkeep_without_descriptors_is_no_failure_and_a_bad_disk_is_one(code: int, is_failed: bool) -> None:
+def test_maintenance_survives_a_lack_of_descriptors_but_not_a_failed_disk(code: int, is_failed: bool) -> None:
     files: Any = FaultyFiles(formatted())
     log = begun(files)
     log.commit(topic(1), 20)

@@ -58,7 +58,7 @@ def a_node(files: Files, *, is_clean: bool = True) -> MetadataImage:
 
 
 def migrate(files: Files, controllers: list[NewController], *, is_dynamic: bool = True) -> None:
-    """As the command does it, from wherever it stands."""
+    """Run the migration like the command, from its present state."""
     standing = read_standing(files, OLD, NOW_MS)
     if standing.is_alone or not steps.is_committed(standing, controllers):
         plan = steps.plan_migration(
@@ -71,7 +71,7 @@ def migrate(files: Files, controllers: list[NewController], *, is_dynamic: bool 
 
 
 def can_lead(files: Files, path: str, host: str = "h", port: int = 9093) -> bool:
-    """Whether a node starts there as the controller of its own."""
+    """Return True if a node starts there as a standalone controller."""
     if not is_formatted(files, path):
         return False
     identity = read_identity(files, path)
@@ -95,7 +95,7 @@ def nowhere(image: MetadataImage) -> MetadataImage:
 
 @pytest.mark.parametrize("is_dynamic", [True, False])
 @pytest.mark.parametrize("controllers", [ONE, THREE], ids=["one", "three"])
-def test_the_controllers_begin_with_everything_but_the_old_one(
+def test_the_new_controllers_have_all_metadata_but_the_old_controller(
     controllers: list[NewController], is_dynamic: bool
 ) -> None:
     files = MemoryFiles()
@@ -129,7 +129,9 @@ def extremes(point: CrashPoint) -> list[CrashState]:
         pytest.param(False, True, marks=pytest.mark.slow),
     ],
 )
-def test_every_crash_leaves_one_controller_at_most_and_goes_on(is_dynamic: bool, is_thorough: bool) -> None:
+def test_after_a_crash_at_any_step_there_is_at_most_one_controller_and_the_migration_can_be_resumed(
+    is_dynamic: bool, is_thorough: bool
+) -> None:
     files = MemoryFiles()
     before = a_node(files)
     recording = RecordingFiles(files.root)
@@ -185,7 +187,7 @@ def test_a_metadata_transaction_without_an_end_is_not_handed_over() -> None:
     assert image.offset >= end
 
 
-def test_what_cannot_be_migrated_is_refused() -> None:
+def test_a_migration_that_is_not_possible_is_refused() -> None:
     files = MemoryFiles()
     a_node(files)
     standing = read_standing(files, OLD, NOW_MS)
@@ -195,26 +197,26 @@ def test_what_cannot_be_migrated_is_refused() -> None:
 
     with pytest.raises(CannotMigrate, match="node 1 is a broker"):
         plan(ONE[0]._replace(node_id=1))
-    with pytest.raises(CannotMigrate, match="two controllers have the id 3000"):
+    with pytest.raises(CannotMigrate, match="two controllers have the node id 3000"):
         plan(ONE[0], ONE[0]._replace(port=1))
     with pytest.raises(CannotMigrate, match="the same address"):
         plan(ONE[0], ONE[0]._replace(node_id=5))
     standing.image = replace(standing.image, features={"metadata.version": 20})
-    with pytest.raises(CannotMigrate, match=r"3\.8-IV0.*from 3\.9-IV0 on"):
+    with pytest.raises(CannotMigrate, match=r"3\.8-IV0.*at least 3\.9-IV0"):
         plan(*ONE, is_dynamic=True)
     with pytest.raises(CannotMigrate, match="no metadata log"):
         read_standing(files, "/nothing", NOW_MS)
     migrate(files, ONE)
-    with pytest.raises(CannotMigrate, match="voters 3000: it is not alone"):
+    with pytest.raises(CannotMigrate, match="voters 3000, not to a standalone node"):
         migrate(files, THREE)
 
 
-def test_directories_of_others_are_left_alone() -> None:
+def test_directories_of_other_nodes_are_not_changed() -> None:
     files = MemoryFiles()
     a_node(files)
     LocalNode(files, ONE[0].path).controller.close(NOW_MS)
     with pytest.raises(CannotMigrate, match="belongs to node 1 of cluster"):
         steps.check_targets(files, ONE)
     files.make_directory(f"{THREE[1].path}/photos")
-    with pytest.raises(CannotMigrate, match="not empty: there is photos"):
+    with pytest.raises(CannotMigrate, match="not empty: it contains photos"):
         steps.check_targets(files, THREE[1:])

@@ -1,4 +1,4 @@
-"""What compiled readers and writers do; that they do it for every message is tested with properties."""
+"""Compiled readers and writers of small messages; property tests cover every message."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_tagged_field_of_another_version_is_malformed() -> None:
 
 
 @pytest.mark.parametrize("size", [b"\x01", b"\x03"])
-def test_a_tagged_field_that_is_not_as_long_as_it_says_is_malformed(size: bytes) -> None:
+def test_a_tagged_field_whose_length_is_wrong_is_malformed(size: bytes) -> None:
     data = FetchRequest().encode(17)[:-1] + b"\x01\x00" + size + b"\x02c??"
     with pytest.raises(MalformedMessage, match="tagged field 0 is not as long as it says"):
         FetchRequest.read(data, 17)
@@ -117,7 +117,7 @@ def test_an_array_longer_than_its_bytes_is_malformed() -> None:
         FetchRequest.decode(request.encode(17)[:-4] + b"\x65" + bytes(20), 17)
 
 
-def test_a_message_that_ends_anywhere_is_malformed_there() -> None:
+def test_an_incomplete_message_is_malformed_where_it_ends() -> None:
     broker = DescribeClusterResponse.DescribeClusterBroker(host="h" * 200)
     data = DescribeClusterResponse(error_message="no", cluster_id="c", brokers=[broker]).encode(1)
     for end in range(len(data)):

@@ -17,12 +17,12 @@ make: Any = FetchRequest
 @pytest.mark.parametrize(
     ("message", "version", "complaint"),
     [
-        (make(max_wait_ms=2**31), 4, "max_wait_ms is 2147483648, which is no int32"),
-        (make(max_wait_ms="soon"), 4, "max_wait_ms is 'soon', which is no int32"),
+        (make(max_wait_ms=2**31), 4, "max_wait_ms is 2147483648, which is not a valid int32"),
+        (make(max_wait_ms="soon"), 4, "max_wait_ms is 'soon', which is not a valid int32"),
         (make(rack_id=None), 11, "rack_id must not be None"),
         (make(rack_id=b"r"), 11, "rack_id is b'r', not a string"),
-        (make(rack_id="x" * 40000), 11, "rack_id has 40000 bytes, more than the 32767 of a string"),
-        (make(rack_id="x" * 40000), 17, "rack_id has 40000 bytes, more than the 32767 of a string"),
+        (make(rack_id="x" * 40000), 11, "rack_id has 40000 bytes, the limit of a string is 32767"),
+        (make(rack_id="x" * 40000), 17, "rack_id has 40000 bytes, the limit of a string is 32767"),
         (make(rack_id="\ud800"), 11, "rack_id cannot be written as UTF-8"),
         (make(topics=None), 11, "topics must not be None"),
         (make(topics=5), 11, "topics is 5, not a list"),
@@ -31,7 +31,7 @@ make: Any = FetchRequest
         (
             make(topics=[Topic(), Topic(partitions=[Partition(fetch_offset=2**63)])]),
             11,
-            r"topics\[1\].partitions\[0\].fetch_offset is 9223372036854775808, which is no int64",
+            r"topics\[1\].partitions\[0\].fetch_offset is 9223372036854775808, which is not a valid int64",
         ),
         (make(topics=[Topic(topic_id=b"short")]), 17, r"topics\[0\].topic_id is b'short', not the 16 bytes of a uuid"),
         (make(replica_id=1), 17, "replica_id is 1, but this version does not have that field"),

@@ -60,7 +60,7 @@ class Pair:
             self.fetchers.follow(copy)
 
     def take(self) -> OutgoingRequest:
-        """What the fetchers ask next."""
+        """Return the next request of the fetchers."""
         self.fetchers.tick(self.now_ms)
         (request,) = self.outbox.take_requests()
         return request
@@ -110,7 +110,7 @@ def stored(partition: Partition) -> list[bytes]:
     return [one.data for one in stored_batches(partition.log)]
 
 
-def test_records_and_the_high_watermark_come_from_the_leader() -> None:
+def test_a_fetch_copies_records_and_the_high_watermark() -> None:
     pair = Pair()
     pair.append(b"a", b"b")
     pair.exchange()
@@ -122,7 +122,7 @@ def test_records_and_the_high_watermark_come_from_the_leader() -> None:
     assert pair.copies[0].traffic.replication_bytes_in == pair.led[0].log.size
 
 
-def test_the_largest_lag_is_known() -> None:
+def test_the_largest_lag_is_reported() -> None:
     pair = Pair(partitions=2)
     for _ in range(4):
         pair.append(b"x" * 400, index=1)
@@ -135,7 +135,7 @@ def test_the_largest_lag_is_known() -> None:
     assert pair.fetchers.max_lag == 0
 
 
-def test_a_fetcher_that_waits_for_its_answer_costs_a_tick_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fetcher_with_a_request_under_way_is_not_visited_by_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = Pair()
     request = pair.take()
     steps: list[int] = []
@@ -149,7 +149,7 @@ def test_a_fetcher_that_waits_for_its_answer_costs_a_tick_nothing(monkeypatch: p
     assert steps == [pair.now_ms + BACKOFF_MS]
 
 
-def test_a_request_is_one_of_a_session_that_names_what_has_changed() -> None:
+def test_requests_of_a_session_list_only_changed_partitions() -> None:
     pair = Pair(partitions=3)
     pair.exchange()
     pair.append(b"a", index=1)
@@ -159,7 +159,7 @@ def test_a_request_is_one_of_a_session_that_names_what_has_changed() -> None:
     assert pair.sessions == [(0, 0, 3), (session, 1, 0), (session, 2, 1)]
 
 
-def test_a_session_that_the_leader_has_forgotten_is_begun_anew_at_once() -> None:
+def test_a_session_that_the_leader_dropped_is_opened_again_at_once() -> None:
     pair = Pair(partitions=2)
     pair.exchange()
     pair.take().answered(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND), pair.now_ms)
@@ -167,7 +167,7 @@ def test_a_session_that_the_leader_has_forgotten_is_begun_anew_at_once() -> None
     assert pair.sessions[-1][1:] == (0, 2)
 
 
-def test_after_a_lost_connection_it_rests_and_begins_anew() -> None:
+def test_after_a_lost_connection_the_fetcher_waits_and_opens_a_new_session() -> None:
     pair = Pair()
     pair.exchange()
     pair.take().failed(Failure.LOST, pair.now_ms)
@@ -201,7 +201,7 @@ def test_an_error_of_one_partition_does_not_hold_up_the_others() -> None:
     assert pair.copies[0].log.log_end_offset == 1
 
 
-def test_records_that_are_damaged_are_not_taken() -> None:
+def test_damaged_records_are_not_appended() -> None:
     pair = Pair(partitions=2)
 
     def spoil(response: Any) -> None:
@@ -215,7 +215,7 @@ def test_records_that_are_damaged_are_not_taken() -> None:
     assert [one.log.log_end_offset for one in pair.copies] == [0, 1]
 
 
-def test_a_disk_that_fails_takes_its_partition_only() -> None:
+def test_a_failed_disk_takes_only_its_partition_offline() -> None:
     pair = Pair(partitions=2)
     copy = pair.copies[0]
 
@@ -233,7 +233,7 @@ def test_a_disk_that_fails_takes_its_partition_only() -> None:
     assert [one.partitions for one in body.forgotten_topics_data] == [[0]]
 
 
-def test_what_diverges_is_cut_and_fetched_again() -> None:
+def test_diverging_records_are_truncated_and_fetched_again() -> None:
     pair = Pair()
     pair.append(b"a")
     pair.exchange()
@@ -252,8 +252,8 @@ def test_what_diverges_is_cut_and_fetched_again() -> None:
     assert stored(copy) == stored(pair.led[0])
 
 
-def test_the_high_watermark_that_came_with_a_divergence_is_told_again() -> None:
-    """A session tells what has changed; nothing comes after the cut, and so nothing else would tell it."""
+def test_the_high_watermark_of_a_diverging_response_is_sent_again() -> None:
+    """A session sends only changes. After the truncation nothing changes, so it would never be sent again."""
     pair = Pair()
     pair.append(b"a")
     pair.exchange()
@@ -270,7 +270,7 @@ def test_the_high_watermark_that_came_with_a_divergence_is_told_again() -> None:
     assert copy.log.high_watermark == pair.led[0].log.high_watermark == 1
 
 
-def test_where_the_leader_begins_later_the_follower_begins_too() -> None:
+def test_a_follower_below_the_leaders_log_start_restarts_there() -> None:
     pair = Pair()
     pair.append(b"a")
     pair.exchange()
@@ -288,7 +288,7 @@ def test_where_the_leader_begins_later_the_follower_begins_too() -> None:
     pair.outbox.waiting.clear()
 
 
-def test_an_answer_to_an_earlier_role_is_not_taken() -> None:
+def test_a_response_for_an_earlier_role_is_ignored() -> None:
     pair = Pair()
     pair.append(b"a")
     copy = pair.copies[0]
@@ -298,7 +298,7 @@ def test_an_answer_to_an_earlier_role_is_not_taken() -> None:
     assert copy.log.log_end_offset == 0
 
 
-def test_what_is_not_followed_any_more_is_fetched_no_more() -> None:
+def test_a_partition_that_is_no_longer_followed_is_not_fetched() -> None:
     pair = Pair()
     pair.exchange()
     pair.take().failed(Failure.LOST, pair.now_ms)

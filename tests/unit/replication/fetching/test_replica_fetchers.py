@@ -120,7 +120,7 @@ def partitions_of(request: OutgoingRequest) -> set[int]:
         ("polygenelubricants", 0, 8, 0),
     ],
 )
-def test_a_partition_belongs_to_the_fetcher_that_kafkas_hash_says(
+def test_a_partition_belongs_to_the_fetcher_that_kafkas_hash_selects(
     topic: str, partition: int, count: int, number: int
 ) -> None:
     """The numbers are those that Java reckons."""
@@ -142,7 +142,7 @@ def test_each_fetcher_has_a_connection_and_a_session_of_its_own() -> None:
     assert len({one.body.session_id for one in later} - {0}) == 3  # type: ignore[attr-defined]
 
 
-def test_another_number_of_fetchers_deals_the_partitions_out_anew() -> None:
+def test_a_changed_number_of_fetchers_distributes_the_partitions_again() -> None:
     pair = Pair(7, count=1)
     (on_its_way,) = pair.take()
     pair.fetchers.resize(3)
@@ -173,7 +173,7 @@ def test_a_throttled_follower_catches_up_at_the_rate() -> None:
     assert pair.are_same()
 
 
-def test_one_that_is_in_sync_is_not_held_up_though_what_it_takes_counts() -> None:
+def test_an_in_sync_follower_is_not_throttled_but_its_traffic_counts() -> None:
     pair = Pair(2, rate=1_000)
     pair.name_throttled(0, 1)
     pair.fill(0, 1)
@@ -188,7 +188,7 @@ def test_one_that_is_in_sync_is_not_held_up_though_what_it_takes_counts() -> Non
     assert pair.bytes[1] - copied <= 5_000  # one request at most, before the leader's end was known
 
 
-def test_no_partition_starves_where_the_others_never_catch_up() -> None:
+def test_a_partition_is_fetched_although_others_never_catch_up() -> None:
     pair = Pair(6, rate=10_000, response_bytes=5_000)
     pair.name_throttled(*range(6))
     for index in range(6):
@@ -200,7 +200,7 @@ def test_no_partition_starves_where_the_others_never_catch_up() -> None:
     assert min(pair.bytes[index] for index in range(6)) > 60_000
 
 
-def test_without_a_limit_nothing_is_held_back() -> None:
+def test_without_a_limit_nothing_is_throttled() -> None:
     pair = Pair(1, rate=2**63 - 1)
     pair.name_throttled(0)
     pair.fill(0, 500)
@@ -208,7 +208,7 @@ def test_without_a_limit_nothing_is_held_back() -> None:
     assert pair.are_same()
 
 
-def test_all_replicas_of_a_topic_are_named_with_a_star() -> None:
+def test_a_star_throttles_all_replicas_of_a_topic() -> None:
     pair = Pair(2, rate=0)
     for copy in pair.copies:
         copy.log.update_config(parse_topic_config({"follower.replication.throttled.replicas": "*"}))
@@ -217,7 +217,7 @@ def test_all_replicas_of_a_topic_are_named_with_a_star() -> None:
     assert pair.bytes[0] == 5_000  # of the first request, before which there was nothing to count
 
 
-def test_the_others_are_fetched_while_one_is_held() -> None:
+def test_other_partitions_are_fetched_while_one_is_throttled() -> None:
     pair = Pair(2, rate=0)
     pair.name_throttled(0)
     pair.fill(0, 100)
@@ -228,7 +228,7 @@ def test_the_others_are_fetched_while_one_is_held() -> None:
     assert pair.copies[0].log.log_end_offset < 100
 
 
-def test_a_batch_larger_than_every_limit_comes_all_the_same() -> None:
+def test_a_batch_above_every_limit_is_still_fetched() -> None:
     pair = Pair(3)
     for index in range(3):
         pair.fill(index, 2, size=50_000)

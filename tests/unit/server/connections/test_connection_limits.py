@@ -1,4 +1,4 @@
-"""How many connections there may be, and how fast they may come."""
+"""Limits of the number and the rate of connections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tailrace.server.connections.connection_limits import ConnectionLimits
 from tailrace.server.settings import LimitSettings
 
 
-def test_without_limits_everybody_comes_in() -> None:
+def test_without_limits_every_connection_is_admitted() -> None:
     limits = ConnectionLimits(LimitSettings())
     for _ in range(5000):
         assert limits.has_slot("A")
@@ -14,7 +14,7 @@ def test_without_limits_everybody_comes_in() -> None:
         assert limits.admit("A", "10.0.0.1", 0)
 
 
-def test_a_slot_is_free_again_when_a_connection_goes() -> None:
+def test_a_slot_is_free_again_when_a_connection_is_closed() -> None:
     limits = ConnectionLimits(LimitSettings(connections_max=2))
     assert limits.admit("A", "h", 0)
     assert limits.admit("B", "h", 0)
@@ -56,7 +56,7 @@ def test_a_listener_has_its_own_rate() -> None:
     assert limits.wait_ms("B", 0) == 0
 
 
-def test_a_rate_of_none_lets_nobody_in_and_looks_again_later() -> None:
+def test_a_rate_of_0_admits_nobody_and_is_checked_again_later() -> None:
     limits = ConnectionLimits(LimitSettings(creation_rate_max=0))
     assert limits.wait_ms("A", 0) == 10_000
     assert limits.wait_ms("A", 10_000) == 10_000
@@ -69,7 +69,7 @@ def test_a_rate_survives_a_clock_that_stands_still() -> None:
     assert limits.wait_ms("A", 0) > 5_000
 
 
-def test_changed_limits_hold_for_those_that_come_next() -> None:
+def test_changed_limits_apply_to_new_connections() -> None:
     limits = ConnectionLimits(LimitSettings())
     assert limits.admit("A", "h", 0)
     assert limits.admit("A", "h", 0)

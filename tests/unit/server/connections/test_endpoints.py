@@ -34,7 +34,7 @@ def test_listeners_are_read_as_kafka_reads_them(text: str, endpoints: list[tuple
 @pytest.mark.parametrize(
     "text", ["9092", "A://h", "A://h:", "A://h:x", "A://h:-1", "A://h:65536", "://h:1", "A://h:1,a://h:2", "A://h h:1"]
 )
-def test_what_is_no_listener_is_refused_by_name(text: str) -> None:
+def test_an_invalid_listener_is_named_in_the_error(text: str) -> None:
     with pytest.raises(InvalidConfig, match="listeners: "):
         parse_endpoints("listeners", text)
 
@@ -67,18 +67,18 @@ def test_the_protocol_map() -> None:
             parse_protocol_map(text)
 
 
-def test_clients_are_told_where_the_listeners_are() -> None:
+def test_the_listeners_are_advertised_with_real_hosts_and_ports() -> None:
     bound = [Endpoint("A", "", 40_001), Endpoint("B", "0.0.0.0", 40_002), Endpoint("C", "10.0.0.1", 40_003)]
     assert advertise(bound, [], "here") == (("A", "here", 40_001), ("B", "here", 40_002), ("C", "10.0.0.1", 40_003))
 
 
-def test_clients_are_told_what_the_settings_say() -> None:
+def test_advertised_listeners_are_taken_from_the_settings() -> None:
     bound = [Endpoint("A", "", 40_001), Endpoint("B", "", 40_002)]
     wanted = [Endpoint("A", "outside.example", 0), Endpoint("B", "", 9)]
     assert advertise(bound, wanted, "here") == (("A", "outside.example", 40_001), ("B", "here", 9))
-    with pytest.raises(InvalidConfig, match="nobody can connect"):
+    with pytest.raises(InvalidConfig, match="clients cannot connect to"):
         advertise(bound, [Endpoint("A", "0.0.0.0", 1)], "here")
-    with pytest.raises(InvalidConfig, match="not among the listeners"):
+    with pytest.raises(InvalidConfig, match="not one of the listeners"):
         advertise(bound, [Endpoint("D", "h", 1)], "here")
 
 

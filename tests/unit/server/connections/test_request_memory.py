@@ -52,7 +52,7 @@ def begin(harness: Harness, size: int, sent: int) -> Client:
     return client
 
 
-def test_unfinished_requests_beyond_the_limit_are_given_up_the_oldest_first(harness: Harness) -> None:
+def test_unfinished_requests_above_the_limit_are_dropped_oldest_first(harness: Harness) -> None:
     clients = [begin(harness, LARGE, LARGE - 1) for _ in range(6)]
     states = [client.is_closed() for client in clients]
     assert states[-2:] == [False, False]
@@ -63,7 +63,7 @@ def test_unfinished_requests_beyond_the_limit_are_given_up_the_oldest_first(harn
     assert harness.receive(clients[-1], 1) == [bytes(LARGE - 2) + b"!"]
 
 
-def test_a_request_that_is_announced_and_not_sent_counts_nothing(harness: Harness) -> None:
+def test_an_announced_request_without_bytes_does_not_count(harness: Harness) -> None:
     clients = [begin(harness, LARGE, 100) for _ in range(20)]
     assert not any(client.is_closed() for client in clients)
 

@@ -44,7 +44,7 @@ class Scraper:
             self.is_closed = True
 
     def until(self, end: bytes) -> bytes:
-        """What came up to here, with the loop running."""
+        """Return the bytes up to an end, with the loop running."""
 
         def has_come() -> bool:
             self.look()
@@ -78,7 +78,7 @@ def _unchunked(data: bytes) -> str:
     return body.decode()
 
 
-def test_a_connection_may_ask_again_and_again(harness: Harness) -> None:
+def test_a_connection_may_send_several_requests(harness: Harness) -> None:
     scraper = Scraper(harness)
     client = harness.client()
     for number in range(3):
@@ -127,13 +127,13 @@ def test_a_request_may_come_byte_by_byte(harness: Harness) -> None:
         (b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 2 * HEAD_BYTES_MAX, b"431"),
     ],
 )
-def test_everything_gets_an_answer(harness: Harness, request_: bytes, status: bytes) -> None:
+def test_every_request_gets_a_response(harness: Harness, request_: bytes, status: bytes) -> None:
     scraper = Scraper(harness)
     scraper.socket.sendall(request_)
     assert scraper.until_closed().startswith(b"HTTP/1.1 " + status)
 
 
-def test_a_scraper_that_goes_half_way_is_forgotten(harness: Harness) -> None:
+def test_a_scraper_that_disconnects_is_removed(harness: Harness) -> None:
     harness.broker.measured = 200_000
     for _ in range(3 * CONNECTIONS_MAX):
         scraper = Scraper(harness)
@@ -145,7 +145,7 @@ def test_a_scraper_that_goes_half_way_is_forgotten(harness: Harness) -> None:
     assert "fake_numbers" in Scraper(harness).ask(GET)[1]
 
 
-def test_with_too_many_connections_the_longest_silent_one_goes(harness: Harness) -> None:
+def test_with_too_many_connections_the_longest_silent_one_is_closed(harness: Harness) -> None:
     silent = [Scraper(harness) for _ in range(CONNECTIONS_MAX)]
     harness.turn(20)
     silent[0].ask(GET)
@@ -154,7 +154,7 @@ def test_with_too_many_connections_the_longest_silent_one_goes(harness: Harness)
     assert "fake_requests" in silent[0].ask(GET)[1]
 
 
-def test_a_long_scrape_lets_requests_pass(harness: Harness) -> None:
+def test_other_requests_are_served_during_a_long_scrape(harness: Harness) -> None:
     """A scrape takes many passes, and a client is answered in each of them."""
     harness.broker.measured = 100_000
     client = harness.client()
@@ -212,3 +212,26 @@ def test_without_descriptors_the_metrics_listener_waits_a_second(
         assert len(calls) == 1, "it does not try again at once"
     harness.timer_ms += 1_000
     assert "200 OK" in scraper.ask(GET)[0]
+
+
+def test_health_and_readiness_are_reported(harness: Harness) -> None:
+    scraper = Scraper(harness)
+    head, body = scraper.ask(b"GET /healthz HTTP/1.1\r\n\r\n")
+    assert (head.split("\r\n")[0], body) == ("HTTP/1.1 200 OK", "alive\n")
+    head, body = scraper.ask(b"GET /readyz HTTP/1.1\r\n\r\n")
+    assert (head.split("\r\n")[0], body) == ("HTTP/1.1 200 OK", "ready\n")
+    harness.broker.trouble = "the controllers have fenced this broker"
+    head, body = scraper.ask(b"GET /readyz HTTP/1.1\r\n\r\n")
+    assert (head.split("\r\n")[0], body) == ("HTTP/1.1 503 Service Unavailable", f"{harness.broker.trouble}\n")
+    assert "200 OK" in scraper.ask(b"GET /healthz HTTP/1.1\r\n\r\n")[0]
+
+
+def test_a_broker_that_stops_is_alive_and_not_ready(harness: Harness) -> None:
+    client = harness.client()
+    client.send(b"Pwait")
+    harness.until(lambda: bool(harness.broker.parked))
+    harness.loop.drain()
+    scraper = Scraper(harness)
+    head, body = scraper.ask(b"GET /readyz HTTP/1.1\r\n\r\n")
+    assert (head.split("\r\n")[0], body) == ("HTTP/1.1 503 Service Unavailable", "the broker is stopping\n")
+    assert "200 OK" in scraper.ask(b"GET /healthz HTTP/1.1\r\n\r\n")[0]

@@ -42,7 +42,7 @@ def test_a_chore_runs_elsewhere_and_is_applied_here() -> None:
     chores.close()
 
 
-def test_nothing_is_applied_before_it_is_asked_for() -> None:
+def test_results_are_applied_only_by_apply_finished() -> None:
     chores = Chores(1, lambda: None)
     chore = Noted(lambda: 1)
     chores.submit(chore)
@@ -53,7 +53,7 @@ def test_nothing_is_applied_before_it_is_asked_for() -> None:
     assert chore.results[0][0] == 1
 
 
-def test_what_a_chore_raises_goes_to_the_chore() -> None:
+def test_an_exception_of_run_goes_to_failed() -> None:
     chores = Chores(1, lambda: None)
     chore = Noted(lambda: 1 // 0)
     chores.submit(chore)
@@ -100,7 +100,7 @@ def test_without_chores_there_are_no_threads() -> None:
     chores.close()
 
 
-def test_one_thread_does_them_in_order() -> None:
+def test_one_thread_runs_chores_in_order() -> None:
     order: list[int] = []
     chores = Chores(1, lambda: None)
     for number in range(50):

@@ -17,7 +17,7 @@ class Hands:
         return self.clock()
 
 
-def test_it_is_the_wall_clock_as_long_as_that_moves_on() -> None:
+def test_it_follows_a_wall_clock_that_moves_forward() -> None:
     hands = Hands(1_000_000)
     assert hands.clock() == 1_000_000
     assert hands.pass_by(5) == 1_000_005
@@ -25,7 +25,7 @@ def test_it_is_the_wall_clock_as_long_as_that_moves_on() -> None:
     assert hands.clock() == 4_600_005
 
 
-def test_set_back_it_goes_on_at_half_speed_until_the_wall_has_caught_up() -> None:
+def test_after_the_wall_clock_is_set_back_it_runs_at_half_speed_until_both_agree() -> None:
     hands = Hands(1_000_000)
     hands.wall_ms -= 1000
     assert hands.clock() == 1_000_000
@@ -35,7 +35,7 @@ def test_set_back_it_goes_on_at_half_speed_until_the_wall_has_caught_up() -> Non
     assert hands.pass_by(7) == 1_001_007
 
 
-def test_looking_often_does_not_stop_it() -> None:
+def test_frequent_reads_do_not_stop_it() -> None:
     hands = Hands(1_000_000)
     hands.wall_ms -= 1000
     seen = [hands.pass_by(1) for _ in range(3000)]
@@ -44,7 +44,7 @@ def test_looking_often_does_not_stop_it() -> None:
     assert seen[-1] == hands.wall_ms
 
 
-def test_set_back_twice() -> None:
+def test_a_wall_clock_set_back_twice_is_caught_up() -> None:
     hands = Hands(1_000_000)
     hands.wall_ms -= 1000
     hands.pass_by(100)
@@ -53,6 +53,6 @@ def test_set_back_twice() -> None:
     assert hands.pass_by(100) == before + 50
 
 
-def test_the_real_clocks_tell_milliseconds() -> None:
+def test_the_real_clocks_return_milliseconds() -> None:
     assert wall_clock_ms() > 1_600_000_000_000
     assert monotonic_ms() <= monotonic_ms()

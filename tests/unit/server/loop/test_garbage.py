@@ -45,7 +45,7 @@ def settings() -> Iterator[None]:
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many unused objects each look at all objects has found."""
+    """Return the number of unused objects that each full collection has found."""
     found: list[int] = []
     collect = gc.collect
     monkeypatch.setattr(garbage.gc, "collect", lambda: found.append(collect()))
@@ -53,7 +53,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.usefixtures("settings")
-def test_an_object_is_looked_at_once() -> None:
+def test_an_object_is_examined_once() -> None:
     looked_at: list[tuple[int, int]] = []
 
     def note(phase: str, info: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ def test_an_object_is_looked_at_once() -> None:
 
 
 @pytest.mark.usefixtures("settings")
-def test_young_rings_are_freed() -> None:
+def test_young_reference_cycles_are_freed() -> None:
     before = sum(isinstance(one, Ring) for one in gc.get_objects())
     for _ in range(3 * YOUNG_OBJECTS):
         Ring()
@@ -79,7 +79,7 @@ def test_young_rings_are_freed() -> None:
 
 
 @pytest.mark.usefixtures("settings")
-def test_old_rings_are_freed_when_the_broker_is_idle(looks: list[int]) -> None:
+def test_old_reference_cycles_are_freed_when_the_broker_is_idle(looks: list[int]) -> None:
     clock = Clock()
     old = OldGarbage(clock)
     ring = Ring()
@@ -95,7 +95,7 @@ def test_old_rings_are_freed_when_the_broker_is_idle(looks: list[int]) -> None:
 
 
 @pytest.mark.usefixtures("settings")
-def test_a_broker_that_is_never_idle_looks_at_last(looks: list[int]) -> None:
+def test_a_broker_that_is_never_idle_collects_after_patience_ms(looks: list[int]) -> None:
     clock = Clock()
     old = OldGarbage(clock)
     began_ms = clock.now_ms

@@ -1,4 +1,4 @@
-"""Where a request's time goes, with a clock that the test moves."""
+"""The phases of a request's time, with a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def totals(meter: ApiMeter) -> dict[str, tuple[int, int]]:
     return {name: (one.count, one.total // MS) for name, one in phases.items()}
 
 
-def test_an_answer_that_comes_at_once_has_not_waited(connection: Connection) -> None:
+def test_an_immediate_response_has_no_remote_time(connection: Connection) -> None:
     clock = Clock()
     meter = RequestMeter(clock)
     meter.waits()
@@ -75,7 +75,7 @@ def test_an_answer_that_comes_at_once_has_not_waited(connection: Connection) -> 
     assert (meter.idle_ns, meter.busy_ns) == (100 * MS, 11 * MS)
 
 
-def test_a_run_of_requests_is_told_one_by_one(connection: Connection) -> None:
+def test_each_request_of_a_run_is_measured(connection: Connection) -> None:
     clock = Clock()
     meter = RequestMeter(clock)
     meter.wakes()
@@ -96,7 +96,7 @@ def test_a_run_of_requests_is_told_one_by_one(connection: Connection) -> None:
     assert totals(meter.apis[1])["total"] == (1, 16)
 
 
-def test_one_that_waits_for_others_is_remote_until_its_reply_comes(connection: Connection) -> None:
+def test_a_waiting_request_has_remote_time_until_its_reply(connection: Connection) -> None:
     clock = Clock()
     meter = RequestMeter(clock)
     meter.wakes()
@@ -121,7 +121,7 @@ def test_one_that_waits_for_others_is_remote_until_its_reply_comes(connection: C
     }
 
 
-def test_no_client_can_make_more_names(connection: Connection) -> None:
+def test_unknown_apis_share_one_meter(connection: Connection) -> None:
     meter = RequestMeter(Clock())
     for key in range(65_536):
         meter.taken(connection, memoryview(key.to_bytes(2, "big") + b"\x7f\xff"))

@@ -1,4 +1,4 @@
-"""What a broker leaves to be said when it dies, said by a process of its own."""
+"""LastWill: the report of a dead broker, sent by a separate process."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_broker_that_is_killed_asks_to_be_fenced() -> None:
     assert (said.broker_id, said.broker_epoch, said.want_fence, said.want_shut_down) == (4, 17, True, False)
 
 
-def test_the_active_controller_is_looked_for() -> None:
+def test_the_report_is_sent_until_the_active_controller_responds() -> None:
     gone, standby, active = Controller(), Controller(), Controller()
     gone._listening.close()
     will = LastWill()
@@ -78,7 +78,7 @@ def test_the_active_controller_is_looked_for() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(will._pid, 0)[1]) == 0
 
 
-def test_a_will_that_is_revoked_is_not_carried_out() -> None:
+def test_a_revoked_will_sends_nothing() -> None:
     controller = Controller()
     will = LastWill()
     will.write(1, 2, [controller.address])
@@ -86,7 +86,7 @@ def test_a_will_that_is_revoked_is_not_carried_out() -> None:
     assert controller.heard_nothing()
 
 
-def test_a_signal_to_all_processes_does_not_end_it() -> None:
+def test_a_signal_to_all_processes_does_not_end_the_will_process() -> None:
     controller = Controller()
     will = LastWill()
     will.write(1, 2, [controller.address])

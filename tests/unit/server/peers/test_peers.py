@@ -6,7 +6,7 @@ import random
 import socket
 import struct
 from collections.abc import Iterator
-from select import epoll, select
+from select import select
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from tailrace.protocol.messages import (
     DescribeClusterResponse,
     EnvelopeRequest,
 )
+from tailrace.server.loop.poll import open_poll
 from tailrace.server.peers.peers import BACKOFF_MS, CONNECT_MS_MAX, Peers
 from tailrace.waiting.outbox import Failure, Outbox, Peer
 
@@ -26,10 +27,10 @@ NOW_MS = 1_700_000_000_000
 
 
 class Network:
-    """Peers on an epoll, with a clock of the test's and what the core was told."""
+    """Peers on an epoll, with the test's clock and the callbacks to the core."""
 
     def __init__(self) -> None:
-        self.poll = epoll()
+        self.poll = open_poll()
         self.outbox = Outbox()
         self.time_ms = 1_000
         self.peers = Peers(self.poll, self.outbox, timer_ms=lambda: self.time_ms)
@@ -53,7 +54,7 @@ class Network:
 
 
 class OtherNode:
-    """A listener whose connections answer ApiVersions, and DescribeCluster when told to."""
+    """A listener whose connections answer ApiVersions, and DescribeCluster on request."""
 
     def __init__(self, top_version: int = 1) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -133,7 +134,7 @@ def test_requests_go_out_in_the_highest_common_version_and_are_answered_in_order
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_answers_are_whole_wherever_reads_end(network: Network, node: OtherNode, seed: int) -> None:
+def test_responses_are_whole_wherever_reads_end(network: Network, node: OtherNode, seed: int) -> None:
     """Several in one piece, one in many, larger ones than are read at a time."""
     chance = random.Random(seed)
     one = DescribeClusterResponse.DescribeClusterBroker(host="h" * 1_000)
@@ -160,7 +161,7 @@ def test_answers_are_whole_wherever_reads_end(network: Network, node: OtherNode,
     assert network.told == answers
 
 
-def test_what_an_answer_leads_to_is_sent_at_once(network: Network, node: OtherNode) -> None:
+def test_a_request_made_by_a_response_is_sent_at_once(network: Network, node: OtherNode) -> None:
     def nobody(response: Any, now_ms: int) -> None:
         raise AssertionError("there is no answer")
 
@@ -176,7 +177,7 @@ def test_what_an_answer_leads_to_is_sent_at_once(network: Network, node: OtherNo
     assert node.take()[0] == 60
 
 
-def test_what_the_peer_does_not_speak_is_not_sent(network: Network, node: OtherNode) -> None:
+def test_a_request_that_the_peer_does_not_support_is_not_sent(network: Network, node: OtherNode) -> None:
     network.send(node.peer, EnvelopeRequest(request_data=b"", request_principal=b"", client_host_address=b""))
     network.send(node.peer, DescribeClusterRequest(), at_least=2)
     node.agree(network)
@@ -184,7 +185,7 @@ def test_what_the_peer_does_not_speak_is_not_sent(network: Network, node: OtherN
     assert network.told == [Failure.UNSUPPORTED, Failure.UNSUPPORTED]
 
 
-def test_a_peer_that_is_not_there_is_left_alone_for_a_while(network: Network, node: OtherNode) -> None:
+def test_an_unreachable_peer_is_tried_again_after_a_back_off(network: Network, node: OtherNode) -> None:
     node.listener.close()
     network.send(node.peer, DescribeClusterRequest())
     while not network.told:
@@ -205,9 +206,7 @@ def test_a_peer_that_is_not_there_is_left_alone_for_a_while(network: Network, no
     assert network.peers.next_deadline_ms() == network.time_ms + 2 * BACKOFF_MS
 
 
-def test_what_is_not_answered_in_time_has_failed_and_takes_the_connection_with_it(
-    network: Network, node: OtherNode
-) -> None:
+def test_a_timeout_fails_the_request_and_closes_the_connection(network: Network, node: OtherNode) -> None:
     network.send(node.peer, DescribeClusterRequest(), timeout_ms=500)
     node.agree(network)
     network.run(lambda: select_ready(node.connection))
@@ -219,7 +218,7 @@ def test_what_is_not_answered_in_time_has_failed_and_takes_the_connection_with_i
     node.agree(network)
 
 
-def test_a_peer_that_accepts_and_says_nothing_is_given_up(network: Network, node: OtherNode) -> None:
+def test_a_peer_that_accepts_and_sends_nothing_is_disconnected(network: Network, node: OtherNode) -> None:
     network.send(node.peer, DescribeClusterRequest(), timeout_ms=60_000)
     network.run(lambda: select_ready(node.listener))
     node.accept()
@@ -228,7 +227,7 @@ def test_a_peer_that_accepts_and_says_nothing_is_given_up(network: Network, node
     assert network.told == [Failure.UNREACHABLE]
 
 
-def test_a_lost_connection_fails_what_was_sent(network: Network, node: OtherNode) -> None:
+def test_a_lost_connection_fails_the_sent_requests(network: Network, node: OtherNode) -> None:
     network.send(node.peer, DescribeClusterRequest())
     node.agree(network)
     network.run(lambda: select_ready(node.connection))
@@ -239,11 +238,11 @@ def test_a_lost_connection_fails_what_was_sent(network: Network, node: OtherNode
     assert network.told == [Failure.LOST]
 
 
-def test_a_peer_that_is_left_is_disconnected(network: Network, node: OtherNode) -> None:
+def test_a_removed_peer_is_disconnected(network: Network, node: OtherNode) -> None:
     network.send(node.peer, DescribeClusterRequest())
     node.agree(network)
     network.run(lambda: select_ready(node.connection))
-    network.outbox.leave(node.peer)
+    network.outbox.disconnect(node.peer)
     assert network.peers.send_waiting()
     assert network.peers.next_deadline_ms() == 0
     network.peers.tick(NOW_MS)
@@ -251,5 +250,5 @@ def test_a_peer_that_is_left_is_disconnected(network: Network, node: OtherNode) 
 
 
 def select_ready(one: socket.socket | None) -> bool:
-    """Whether there is something to read or to accept."""
+    """Return True if there is something to read or to accept."""
     return one is not None and bool(select([one], [], [], 0)[0])

@@ -18,7 +18,7 @@ LIMIT = 10_000_000
 
 
 class Stream:
-    """A socket's receiving half: gives no more at a time than the next of its pieces."""
+    """A socket's receiving half: returns at most the next of its pieces at a time."""
 
     def __init__(self, data: bytes, pieces: list[int]) -> None:
         self.data = memoryview(data)
@@ -39,7 +39,7 @@ class Stream:
 
 
 def receive_all(frames: FrameInput, arena: ReceiveArena, stream: Stream) -> list[bytes]:
-    """As the loop does it: read when there is no frame, start the arena again when it is full."""
+    """Receive like the loop: read when there is no frame, start the arena again when it is full."""
     received = []
     while True:
         while (frame := frames.next_frame()) is not None:
@@ -76,7 +76,7 @@ def test_frames_come_whole_and_in_order(lengths: list[int], pieces: list[int]) -
 
 
 def test_connections_share_an_arena() -> None:
-    """What one has not cut yet stays, also when the arena starts again for another."""
+    """The uncut bytes of one connection stay, even if the arena starts again for another."""
     dice = random.Random(2)
     arena, buffers = ReceiveArena(), FrameBuffers()
     wanted = [[dice.randbytes(dice.choice((10, 1000, 20_000, 40_000))) for _ in range(100)] for _ in range(3)]
@@ -117,7 +117,7 @@ def test_small_frames_that_came_together_are_read_once_and_not_copied() -> None:
 
 
 def test_a_large_frame_is_received_where_it_stays() -> None:
-    """Of a stream of large frames only the heads go through the arena."""
+    """In a stream of large frames only the heads go through the arena."""
     arena, frames = ReceiveArena(), FrameInput(LIMIT, FrameBuffers())
     contents = [bytes([number]) * 1_000_000 for number in range(5)]
     stream = Stream(framed(*contents), [10**6])
@@ -140,7 +140,7 @@ def test_a_frame_can_be_written_to() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 1001, 2**31 - 1])
-def test_a_size_that_cannot_be_right_is_refused_for_good(size: int) -> None:
+def test_an_invalid_size_is_refused_at_every_further_call(size: int) -> None:
     arena, frames = ReceiveArena(), FrameInput(1000, FrameBuffers())
     frames.receive(Stream(framed(b"good") + pack(">i", size) + b"rest", [10**6]).recv_into, arena)
     assert frames.next_frame() == b"good"
@@ -152,11 +152,11 @@ def test_a_size_that_cannot_be_right_is_refused_for_good(size: int) -> None:
 def test_a_tls_handshake_is_named_in_the_error() -> None:
     arena, frames = ReceiveArena(), FrameInput(1000, FrameBuffers())
     frames.receive(Stream(bytes.fromhex("1603010200010001fc0303"), [10**6]).recv_into, arena)
-    with pytest.raises(InvalidFrame, match="a TLS handshake, where the listener speaks Kafka's protocol without TLS"):
+    with pytest.raises(InvalidFrame, match="a TLS handshake at a listener without TLS"):
         frames.next_frame()
 
 
-def test_a_size_that_cannot_be_right_after_a_large_frame() -> None:
+def test_an_invalid_size_after_a_large_frame_is_refused() -> None:
     arena, frames = ReceiveArena(), FrameInput(100_000, FrameBuffers())
     stream = Stream(framed(b"l" * 90_000) + pack(">i", 100_001), [10**6])
     while (frame := frames.next_frame()) is None:
@@ -173,13 +173,13 @@ def test_the_largest_frame_and_the_smallest() -> None:
     assert receive_all(frames, arena, stream) == [b"x" * 1000, b""]
 
 
-def test_the_end_of_the_stream_is_told() -> None:
+def test_the_end_of_the_stream_is_returned_as_0_bytes() -> None:
     arena, frames = ReceiveArena(), FrameInput(1000, FrameBuffers())
     assert frames.receive(lambda buffer: 0, arena) == 0
     frames.receive(Stream(framed(b"x" * 50_000)[:40_000], [10**6]).recv_into, ReceiveArena())
 
 
-def test_what_is_held_is_counted() -> None:
+def test_held_bytes_are_counted() -> None:
     arena, frames = ReceiveArena(), FrameInput(LIMIT, FrameBuffers())
     frames.receive(Stream(framed(b"x" * 200_000)[:5000], [10**6]).recv_into, arena)
     assert len(frames) == 5000

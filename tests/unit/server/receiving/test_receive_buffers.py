@@ -26,7 +26,7 @@ def test_an_arena_starts_again_in_the_same_memory() -> None:
     assert (arena.position, address(arena.view), arena.replaced) == (0, before, 0)
 
 
-def test_an_arena_that_is_looked_at_stays_as_it_is() -> None:
+def test_an_arena_with_a_kept_view_is_replaced() -> None:
     arena = ReceiveArena()
     arena.view[:3] = b"abc"
     kept = arena.view[1:3]
@@ -36,7 +36,7 @@ def test_an_arena_that_is_looked_at_stays_as_it_is() -> None:
     assert arena.replaced == 1
 
 
-def test_an_arena_that_was_looked_at_is_used_again() -> None:
+def test_an_arena_is_reused_after_its_views_are_released() -> None:
     arena = ReceiveArena()
     before = address(arena.view)
     kept = arena.view[1:3]
@@ -49,7 +49,7 @@ def test_there_is_room_for_a_read_until_the_arena_is_full() -> None:
     assert FULL_POSITION + READ_BYTES_MAX == ARENA_BYTES
 
 
-def test_a_buffer_nobody_looks_at_is_taken_again() -> None:
+def test_a_buffer_without_views_is_reused() -> None:
     buffers = FrameBuffers()
     first = buffers.take(100_000)
     first[:3] = b"abc"

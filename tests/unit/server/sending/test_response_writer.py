@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import socket as sockets
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from tailrace.broker.requests.request_context import Part
 from tailrace.log.disk.files import DiskFiles, File
 from tailrace.log.segments.position import FileSlice
+from tailrace.model.system_calls import lacks
 from tailrace.server.sending.response_writer import SEND_BYTES_MAX, ResponseWriter
 from tailrace.server.sending.slice_sender import SliceGone, SliceSender
 from tailrace.server.settings import SliceStrategy
@@ -85,6 +87,7 @@ def test_small_slices_leave_with_the_bytes_around_them() -> None:
     assert socket.calls == 1
 
 
+@pytest.mark.skipif(lacks(sockets, "MSG_MORE"), reason="this system has no MSG_MORE")
 def test_bytes_in_front_of_a_large_slice_say_that_more_is_coming() -> None:
     writer, socket = ResponseWriter(), Socket()
     parts: list[Part] = [b"head", FileSlice(FILE, 0, 100_000)]
@@ -94,7 +97,7 @@ def test_bytes_in_front_of_a_large_slice_say_that_more_is_coming() -> None:
     assert socket.more == [True, False]
 
 
-def test_any_response_through_any_narrow_socket() -> None:
+def test_any_response_arrives_whole_through_a_socket_that_takes_little() -> None:
     dice = random.Random(3)
     slices = SliceSender(SliceStrategy.PREAD)
     for _ in range(150):
@@ -134,7 +137,7 @@ def test_many_small_slices_are_not_all_read_ahead_of_a_slow_reader() -> None:
     assert 0 < sum(reads) <= 65_536
 
 
-def test_one_call_sends_no_more_than_its_share() -> None:
+def test_one_call_sends_at_most_its_limit() -> None:
     writer, socket = ResponseWriter(), Socket()
     writer.add([FileSlice(FILE, 0, 2_900_000), FileSlice(FILE, 0, 2_900_000)])
     assert writer.send(socket, SliceSender(SliceStrategy.PREAD)) == SEND_BYTES_MAX  # type: ignore[arg-type]
@@ -168,7 +171,7 @@ def test_a_slice_that_waits_keeps_its_file(tmp_path: Path) -> None:
     assert slices.pins == 0
 
 
-def test_what_is_forgotten_lets_go_of_its_files(tmp_path: Path) -> None:
+def test_a_cleared_writer_unpins_its_files(tmp_path: Path) -> None:
     path = tmp_path / "segment"
     path.write_bytes(content(200_000))
     slices = SliceSender(SliceStrategy.PREAD)

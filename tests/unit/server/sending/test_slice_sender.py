@@ -1,4 +1,4 @@
-"""How much is read, and what is pinned."""
+"""The size of reads, and the pinned files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tailrace.server.settings import SliceStrategy
 from tests.unit.server.sending.test_response_writer import FILE, Socket
 
 
-def test_what_is_read_at_once_follows_what_the_socket_takes() -> None:
+def test_the_size_of_a_read_follows_what_the_socket_takes() -> None:
     slices, pending = SliceSender(SliceStrategy.PREAD), PendingSlice(FileSlice(FILE, 0, 3_000_000))
     given = []
     for room in (10**6, 10**6, 50_000, 10**6, 10, 10**6):
@@ -30,7 +30,7 @@ def test_a_limit_is_kept() -> None:
 
 
 def test_pins_are_bounded(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(slice_sender.resource, "getrlimit", lambda which: (8, 8))
+    monkeypatch.setattr(slice_sender.resource, "getrlimit", lambda which: (32, 32))
     path = tmp_path / "segment"
     path.write_bytes(b"x" * 1000)
     file = DiskFiles().open(str(path), read_only=True)

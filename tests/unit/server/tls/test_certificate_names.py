@@ -1,4 +1,4 @@
-"""What a certificate's owner is called."""
+"""The principal of a certificate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_subject_is_written_as_java_writes_it() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 5, 40, 120, 200])
-def test_what_is_cut_off_names_nobody(cut: int) -> None:
+def test_an_incomplete_certificate_is_refused(cut: int) -> None:
     with pytest.raises(NoSuchName):
         subject_of(der("client.pem")[:cut])
 
@@ -44,24 +44,24 @@ def test_what_is_cut_off_names_nobody(cut: int) -> None:
         (r"RULE:^CN=(.*?)\/(.*)$/$2/, DEFAULT", "CN=a/b", "b"),
     ],
 )
-def test_the_first_rule_that_matches_names_the_owner(rules: str, subject: str, name: str) -> None:
+def test_the_first_matching_rule_determines_the_principal(rules: str, subject: str, name: str) -> None:
     assert PrincipalRules(rules).apply(subject) == name
 
 
-def test_without_a_rule_that_matches_there_is_no_name() -> None:
+def test_a_subject_that_no_rule_matches_is_refused() -> None:
     with pytest.raises(NoSuchName):
         PrincipalRules("RULE:^CN=x$/y/").apply("CN=z")
 
 
 @pytest.mark.parametrize("rules", ["RULE:", "RULE:^CN=(.*$/$1/", "RULE:a/b", "NEVER", "DEFAULT,,"])
-def test_what_is_no_rule_is_refused(rules: str) -> None:
+def test_an_invalid_rule_is_refused(rules: str) -> None:
     with pytest.raises(InvalidConfig):
         PrincipalRules(rules)
 
 
 @pytest.mark.parametrize("rule", ["RULE:^CN=(.*?),.*$/$2/", "RULE:^.*$/$1/L", "RULE:^CN=(.*)$/$1@$9/"])
 def test_a_rule_that_names_a_missing_group_is_refused(rule: str) -> None:
-    with pytest.raises(InvalidConfig, match=r"names group \$\d, and the pattern"):
+    with pytest.raises(InvalidConfig, match=r"names group \$\d, but the pattern"):
         PrincipalRules(rule)
 
 

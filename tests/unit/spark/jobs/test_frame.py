@@ -1,18 +1,20 @@
-"""The framework of jobs: order of results, errors of tasks, progress on a terminal only."""
+"""The framework of jobs: order of results, errors of tasks, progress on a terminal and in log files."""
 
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
 
+from tailrace.spark.jobs import task_progress
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.job import run_grouped, run_tasks
 from tailrace.spark.jobs.packing import pack
 from tailrace.spark.jobs.spark_session import first_sentence
-from tailrace.spark.jobs.task_progress import TaskProgress
+from tailrace.spark.jobs.task_progress import TaskProgress, progress_lines
 from tests.support.command import tailrace
 from tests.support.inline_spark import InlineSpark
 
@@ -93,6 +95,30 @@ def test_progress_is_drawn_on_a_terminal_only() -> None:
     with TaskProgress(Watched(), "verify", file):
         pass
     assert file.getvalue() == ""
+
+
+def test_progress_lines_are_written_for_a_command_without_a_terminal() -> None:
+    lines: list[str] = []
+    with progress_lines(lines.append), TaskProgress(Watched(), "verify", io.StringIO()) as progress:
+        progress.draw()
+    assert lines == ["verify: 10 of 40 tasks (25%), 2 running, 0 s"]
+    with TaskProgress(Watched(), "verify", io.StringIO()):
+        assert len(lines) == 1
+
+
+def test_a_waiting_job_writes_a_progress_line_at_each_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_progress, "LINE_INTERVAL_S", 0.01)
+    lines: list[str] = []
+    enough = threading.Event()
+
+    def write(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 3:
+            enough.set()
+
+    with progress_lines(write), TaskProgress(Watched(), "verify", io.StringIO()):
+        assert enough.wait(20)
+    assert all(line.startswith("verify: 10 of 40 tasks") for line in lines)
 
 
 def test_a_stack_trace_is_reduced_to_its_last_sentence() -> None:

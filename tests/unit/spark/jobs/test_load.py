@@ -181,7 +181,7 @@ def test_an_adopted_log_accepts_appends(tmp_path: Path) -> None:
         more = built(tmp_path, node, partition, [700, 701], batch_bytes=300)
         node.adopt(partition, more.folder, more.leader_epoch)
         again = built(tmp_path, node, partition, [701, 702], batch_bytes=300)
-        with pytest.raises(NotAdoptable, match="t-0 ends at offset 702, and the segments for it start at 701"):
+        with pytest.raises(NotAdoptable, match="t-0 ends at offset 702, but the segments for it start at 701"):
             node.adopt(partition, again.folder, again.leader_epoch)
     assert offsets_in(path, "t") == [*first, *range(600, 605), 700, 701]
     assert not list(path.rglob("*.broken"))

@@ -16,7 +16,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from tailrace.records.batch import Codec
-from tailrace.spark.source.batch_reader import FilteringLogReader
+from tailrace.spark.source import data_source
+from tailrace.spark.source.batch_reader import FilteringLimitedLogReader, FilteringLogReader
 from tailrace.spark.source.data_source import LogDataSource
 from tailrace.spark.source.errors import WrongOption
 from tests.support.batches import batch
@@ -120,3 +121,49 @@ def test_conditions_are_used_and_returned_to_spark(tmp_path: Path) -> None:
     assert list(reader.pushFilters(conditions)) == conditions
     (task,) = reader.partitions()
     assert (task.slice.range.start, task.slice.range.end) == (10, 20)  # type: ignore[attr-defined]
+
+
+class _SparkWithLimits:
+    """The class of readers in a Spark that passes limits to Python sources."""
+
+    def pushLimit(self, limit: int) -> bool:  # noqa: N802
+        raise NotImplementedError
+
+
+def limited_source(tmp_path: Path) -> LogDataSource:
+    path = str(golden("codecs").unpack(tmp_path))
+    return LogDataSource({"path": path, "subscribe": "topic", "pushLimit": "true", "maxBytesPerPartition": "1k"})
+
+
+def test_a_limit_ends_each_task_after_enough_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = limited_source(tmp_path)
+    everything = source.reader(default_struct())
+    before = [sum(map(len, everything.read(task))) for task in everything.partitions()]
+    assert len(before) > 1
+    assert max(before) > 3
+    monkeypatch.setattr(data_source, "DataSourceReader", _SparkWithLimits)
+    reader = source.reader(default_struct())
+    assert reader.pushLimit(3) is True  # type: ignore[attr-defined]
+    after = [sum(map(len, reader.read(task))) for task in reader.partitions()]
+    # A task may return the rest of a batch of records, but it returns no fewer rows than the limit if it has them.
+    assert all(few >= min(3, rows) for few, rows in zip(after, before, strict=True))
+    assert sum(after) < sum(before)
+
+
+def test_a_query_with_conditions_gets_no_limit(tmp_path: Path) -> None:
+    from pyspark.sql.datasource import EqualTo
+
+    plain = limited_source(tmp_path).reader(default_struct())
+    reader = FilteringLimitedLogReader(plain._options, plain._plan)  # type: ignore[attr-defined]
+    assert list(reader.pushFilters([EqualTo(("offset",), 1)]))
+    assert reader.pushLimit(3) is False
+    assert FilteringLimitedLogReader(plain._options, plain._plan).pushLimit(3) is True  # type: ignore[attr-defined]
+
+
+def test_a_spark_without_limits_logs_that_the_option_has_no_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(data_source, "DataSourceReader", object)
+    reader = limited_source(tmp_path).reader(default_struct())
+    assert not hasattr(reader, "pushLimit")
+    assert "pushLimit has no effect: this release of Spark" in caplog.text

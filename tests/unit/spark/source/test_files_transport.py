@@ -180,7 +180,7 @@ def test_missing_topics_and_partitions_are_reported(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="no-such-place cannot be read: No such file"):
         read({"path": f"{path}/no-such-place", "subscribe": "topic"})
     (tmp_path / "empty").mkdir()
-    with pytest.raises(Unreadable, match="empty is no data directory"):
+    with pytest.raises(Unreadable, match="empty is not a data directory"):
         read({"path": f"{tmp_path}/empty", "subscribe": "topic"})
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.source.errors import OffsetRangeLost, UnknownLog, WrongOption
+from tailrace.spark.source.planning.data_loss import readable_ranges
 from tailrace.spark.source.planning.offset_ranges import (
     AT_EARLIEST,
     AT_LATEST,
@@ -15,7 +16,6 @@ from tailrace.spark.source.planning.offset_ranges import (
     Point,
     offsets_from_json,
     offsets_to_json,
-    readable_ranges,
     resolve_end,
     resolve_start,
 )

@@ -168,3 +168,20 @@ def test_kafka_settings_reach_the_client() -> None:
 def test_a_path_may_be_a_file_url() -> None:
     options: Any = read_options({"path": "file:///var/data/", "subscribe": "t"}, is_stream=False)
     assert options.path == "/var/data"
+
+
+def test_a_starting_group_is_named_and_needs_a_cluster() -> None:
+    assert parsed(startingOffsets="group:orders app").starting == Point(group="orders app")
+    assert parsed(True, startingOffsets=" group:g ", startingOffsetsWithoutCommit="Latest").without_commit == "latest"
+    with pytest.raises(WrongOption, match="startingOffsets is group: without a name; write group:NAME"):
+        parsed(startingOffsets="group: ")
+    with pytest.raises(WrongOption, match=r"startingOffsets=group:… needs kafka\.bootstrap\.servers"):
+        read_options({"path": "/data", "subscribe": "t", "startingOffsets": "group:g"}, is_stream=False)
+    with pytest.raises(WrongOption, match="endingOffsets is 'group:g'"):
+        parsed(endingOffsets="group:g")
+    with pytest.raises(WrongOption, match="startingOffsetsWithoutCommit is 'none'; it must be earliest or latest"):
+        parsed(startingOffsets="group:g", startingOffsetsWithoutCommit="none")
+
+
+def test_a_rule_for_missing_commits_without_a_group_has_no_effect() -> None:
+    assert "no effect without startingOffsets=group:" in parsed(startingOffsetsWithoutCommit="latest").warnings[0]

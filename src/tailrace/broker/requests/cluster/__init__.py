@@ -1,4 +1,4 @@
-"""Requests about the cluster, its nodes, their log directories, and what this broker serves.
+"""Requests about the cluster, its nodes, their log directories, and the supported APIs.
 
 api_versions.py            ApiVersions
 describe_cluster.py        DescribeCluster
@@ -9,5 +9,5 @@ unregister_broker.py       UnregisterBroker
 update_features.py         UpdateFeatures
 describe_log_dirs.py       DescribeLogDirs
 alter_replica_log_dirs.py  AlterReplicaLogDirs
-cluster_authorization.py   rights on the cluster as a whole
+cluster_authorization.py   checks of rights on the cluster
 """

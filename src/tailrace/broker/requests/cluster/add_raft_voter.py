@@ -1,10 +1,10 @@
 """AddRaftVoter (key 80), versions 0–1.
 
 Behaviour
-    Changes the voters of the metadata quorum. A node that is controller and broker in one refuses, as its quorum is
-    itself; below Kafka's controllers the request is forwarded to them.
+    Adds a voter to the metadata quorum. A node that is its own controller refuses, because it is the only voter.
+    Otherwise the request is forwarded to Kafka's controllers.
 Version notes
-    1   the request says whether to wait until the new voter is committed
+    1   the client can choose to wait until the new voter is committed
 """
 
 from __future__ import annotations

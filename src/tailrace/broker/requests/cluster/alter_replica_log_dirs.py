@@ -1,9 +1,10 @@
 """AlterReplicaLogDirs (key 34), versions 0–2.
 
 Behaviour
-    Moves partitions to other log directories of this broker. Answered when the copying is ordered; DescribeLogDirs
-    tells how far it is, with the copy as a future replica. Ordering another directory meanwhile gives the first one up.
-    A partition that is not there yet is REPLICA_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION, and will be made there.
+    Moves partitions to other log directories of this broker. The response does not wait for the copying.
+    DescribeLogDirs reports its progress, with the copy as a future replica. A request with another directory cancels
+    the first move. A partition without a log gets REPLICA_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION, and its log will
+    be created in that directory.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """ApiVersions (key 18), versions 0–4.
 
 Behaviour
-    Says which APIs and versions are served, which feature levels this node supports, and the levels that the cluster
-    has agreed on, as of the offset that is told as their epoch.
-    A version that is not served is answered in version 0 with UNSUPPORTED_VERSION and the versions of this API, so
-    that the client can ask again (KIP-511). The response header never has tagged fields.
+    Returns the supported APIs and versions, the feature levels that this node supports, and the finalized feature
+    levels of the cluster. The epoch of the latter is the offset of the metadata image.
+    A request of an unsupported version gets a response of version 0 with UNSUPPORTED_VERSION and the versions of this
+    API, so that the client can retry (KIP-511). The response header never has tagged fields.
 Version notes
-    3   the client tells its name and version; flexible encoding; features
-    4   features whose levels start at 0 are told as supported; before, they are kept from clients that would choke
+    3   name and version of the client; flexible encoding; features
+    4   supported features whose levels start at 0; older clients cannot read them, so they do not get them
 """
 
 from __future__ import annotations

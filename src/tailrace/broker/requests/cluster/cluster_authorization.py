@@ -1,4 +1,4 @@
-"""Rights on the cluster as a whole, and what they are good for."""
+"""Checks of rights on the cluster."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Opera
 from tailrace.broker.security.permissions import Permissions
 from tailrace.model.errors import ErrorCode, KafkaError
 
-REFUSED: Final = "this takes a right on the cluster"
+REFUSED: Final = "the operation needs a right on the cluster"
 
 
 def check_cluster(request: Request, operation: Operation, *, permissions: Permissions) -> None:
-    """CLUSTER_AUTHORIZATION_FAILED for a client that may not."""
+    """Raise CLUSTER_AUTHORIZATION_FAILED if the client may not do the operation on the cluster."""
     if not permissions.allows(request, operation, AclResource.CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
 
 
 def may_create(request: Request, topic: str, *, permissions: Permissions) -> bool:
-    """Whether a client may make a topic of that name: any, or this one."""
+    """Return True if the client may create topics in the cluster, or this topic."""
     return permissions.allows_silently(
         request, Operation.CREATE, AclResource.CLUSTER, CLUSTER_NAME
     ) or permissions.allows(request, Operation.CREATE, AclResource.TOPIC, topic)

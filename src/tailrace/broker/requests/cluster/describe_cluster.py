@@ -1,10 +1,10 @@
 """DescribeCluster (key 60), versions 0–2.
 
 Behaviour
-    The cluster's id, controller and brokers.
+    Returns the cluster's id, controller and brokers.
 Version notes
-    1   brokers or controllers may be asked for; a broker only tells brokers
-    2   fenced brokers too, if asked for
+    1   the client asks for brokers or controllers; a broker only returns brokers
+    2   fenced brokers too, on request
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def handle(request: Request, now_ms: int, *, authorizer: Authorizer, controller:
             ErrorCode.MISMATCHED_ENDPOINT_TYPE if body.endpoint_type == 2 else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             f"the request was sent to an endpoint of type BROKER, but wanted an endpoint of type {body.endpoint_type}",
         )
-    told = [one for one in image.brokers.values() if context.listener in one.endpoints]
+    reachable = [one for one in image.brokers.values() if context.listener in one.endpoints]
     return DescribeClusterResponse(
         endpoint_type=_BROKERS,
         cluster_id=image.cluster_id,
@@ -38,7 +38,7 @@ def handle(request: Request, now_ms: int, *, authorizer: Authorizer, controller:
                 rack=one.rack,
                 is_fenced=one.fenced,
             )
-            for one in told
+            for one in reachable
             if body.include_fenced_brokers or not one.fenced
         ],
         cluster_authorized_operations=cluster_operations(authorizer, context.principal, context.client_host)

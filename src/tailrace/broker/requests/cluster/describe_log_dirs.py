@@ -1,14 +1,14 @@
 """DescribeLogDirs (key 35), versions 0–5.
 
 Behaviour
-    The log directories of this broker, and the partitions asked for (null: all) with their size and how far they lag
-    behind their high watermark. A partition on its way to another directory is told there too, as a future replica
-    that lags behind the log. Partitions that are not here are not told. A directory whose disk has failed is told with
-    KAFKA_STORAGE_ERROR.
+    Returns the log directories of this broker, and the requested partitions (null: all) with their sizes and their lag
+    behind the high watermark. A partition that is being moved is also listed in the target directory, as a future
+    replica with its lag behind the log. Partitions without a log here are left out. A directory whose disk has failed
+    has KAFKA_STORAGE_ERROR.
 Version notes
     3   an error for the whole request
-    4   the size of the file system and what is left of it
-    5   whether a directory takes no new partitions
+    4   total and usable bytes of the file system
+    5   cordoned directories
 """
 
 from __future__ import annotations
@@ -88,21 +88,21 @@ def _topics(
 ) -> list[Topic]:
     topics: dict[str, Topic] = {}
 
-    def tell(key: TopicPartition, size: int, lag: int, *, is_future: bool = False) -> None:
-        told = DescribeLogDirsResponse.DescribeLogDirsPartition(
+    def add(key: TopicPartition, size: int, lag: int, *, is_future: bool = False) -> None:
+        described = DescribeLogDirsResponse.DescribeLogDirsPartition(
             partition_index=key.partition, partition_size=size, offset_lag=lag, is_future_key=is_future
         )
-        topics.setdefault(key.topic, Topic(name=key.topic)).partitions.append(told)
+        topics.setdefault(key.topic, Topic(name=key.topic)).partitions.append(described)
 
     for key, log in directory.logs.items():
         if wanted is None or key in wanted:
-            tell(key, log.size, max(log.high_watermark - log.log_end_offset, 0))
+            add(key, log.size, max(log.high_watermark - log.log_end_offset, 0))
     for key in directory.futures:
         partition = partitions.get(key)
         if wanted is not None and key not in wanted:
             continue
         if partition is None or partition.move is None:
-            tell(key, directory.futures[key].size, _UNKNOWN_LAG, is_future=True)
+            add(key, directory.futures[key].size, _UNKNOWN_LAG, is_future=True)
         else:
-            tell(key, partition.move.size, partition.move.lag, is_future=True)
+            add(key, partition.move.size, partition.move.lag, is_future=True)
     return list(topics.values())

@@ -1,10 +1,11 @@
 """DescribeQuorum (key 55), versions 0–2.
 
 Behaviour
-    Who leads the metadata log, and how far its voters and observers are. A node by itself is leader and only voter.
+    Returns the leader of the metadata quorum and the progress of its voters and observers. A node that is its own
+    controller is the leader and the only voter.
 Version notes
-    1   when a replica last fetched, and was last caught up
-    2   directory ids, and where the voters listen
+    1   the times when a replica last fetched and was last caught up
+    2   directory ids, and the addresses of the voters
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """RemoveRaftVoter (key 81), version 0.
 
 Behaviour
-    Changes the voters of the metadata quorum. A node that is controller and broker in one refuses, as its quorum is
-    itself; below Kafka's controllers the request is forwarded to them.
+    Removes a voter from the metadata quorum. A node that is its own controller refuses, because it is the only voter.
+    Otherwise the request is forwarded to Kafka's controllers.
 """
 
 from __future__ import annotations

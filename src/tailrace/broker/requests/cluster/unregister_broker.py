@@ -1,7 +1,7 @@
 """UnregisterBroker (key 64), version 0.
 
 Behaviour
-    Makes the cluster forget a broker that will not come back. One that is alive registers itself again at once.
+    Removes the registration of a broker that was shut down for good. A running broker registers again at once.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """UpdateFeatures (key 57), versions 0–2.
 
 Behaviour
-    Moves features of the cluster to other levels, all that are named or none.
+    Changes the levels of cluster features: all named features or none.
 Version notes
-    0   a downgrade is allowed or not
-    1   a downgrade that loses metadata has to be asked for as such; validate_only
-    2   one error for all features instead of one each
+    0   a flag that allows a downgrade
+    1   safe and unsafe downgrades (which lose metadata); validate_only
+    2   one error for all features instead of one error each
 """
 
 from __future__ import annotations

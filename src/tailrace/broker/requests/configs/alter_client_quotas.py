@@ -1,7 +1,7 @@
 """AlterClientQuotas (key 49), versions 0–1.
 
 Behaviour
-    Sets and removes the quotas of users, client ids and addresses, each entity by itself.
+    Sets and removes the quotas of users, client ids and addresses. Each entity has its own result.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """AlterConfigs (key 33), versions 0–2.
 
 Behaviour
-    Gives resources exactly the settings that are named: what is not named goes back to its default. Each resource is
-    changed as a whole or not at all. IncrementalAlterConfigs is what clients should use.
+    Replaces all settings of resources: a setting that is not named returns to its default. The changes of a resource
+    are applied all or none. Clients should use IncrementalAlterConfigs instead.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def handle(
 
     def may_alter(resource: ConfigResource) -> ApiError:
         if resource.type == ResourceType.BROKER_LOGGER:
-            return NO_ERROR  # nobody may, as is told next
+            return NO_ERROR  # the controller refuses loggers for every client
         denied = refusal(request, Operation.ALTER_CONFIGS, resource, permissions=permissions)
         return NO_ERROR if denied is None else denied
 
-    assert local_controller is not None, "without controllers elsewhere, there is one here"
+    assert local_controller is not None, "a broker that does not forward has a local controller"
     return local_controller.alter_configs(request.body, now_ms, may_alter=may_alter)

@@ -1,4 +1,4 @@
-"""refusal: who may see or change the configuration of a resource; brokers and metrics count as the cluster's."""
+"""refusal: checks the right to read or change configs. Brokers and metrics subscriptions need rights on the cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tailrace.model.errors import ErrorCode
 def refusal(
     request: Request, operation: Operation, resource: ConfigResource, *, permissions: Permissions
 ) -> ApiError | None:
-    """Why this client may not do that to the configuration of a resource; None if it may."""
+    """Return the error if the client may not do the operation on the configs of a resource, else None."""
     if resource.type == ResourceType.TOPIC:
         kind, name, error = AclResource.TOPIC, resource.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
     elif resource.type == ResourceType.GROUP:

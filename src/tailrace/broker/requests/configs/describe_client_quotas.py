@@ -1,7 +1,7 @@
 """DescribeClientQuotas (key 48), versions 0–1.
 
 Behaviour
-    The quotas of users, client ids and addresses that match a filter: an exact name, the default, or any.
+    Returns the quotas of users, client ids and addresses that match a filter: an exact name, the default, or any name.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """DescribeConfigs (key 32), versions 0–4.
 
 Behaviour
-    The settings of topics, brokers, groups and metrics subscriptions: all keys, or those asked for, with the place
-    that each value comes from. Secrets are told without their value. The levels of this process's loggers.
+    Returns the configs of topics, brokers, groups and metrics subscriptions, and the log levels of this process: all
+    keys or the requested ones, each with its source. The values of secrets are not returned.
 Version notes
-    0   only whether a value is the default
-    1   where a value comes from, and on request all places that could have given one
+    0   a flag for default values
+    1   the source of a value, and on request its synonyms
     3   types, and on request documentation
 Not implemented
-    documentation: it is Kafka's prose, so none is told
+    documentation of keys: it is Kafka's text
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def handle(
     body: DescribeConfigsRequest = request.body
     odd = next((one.resource_type for one in body.resources if one.resource_type not in _RESOURCE_TYPES), None)
     if odd is not None:
-        # One resource of a kind that nobody knows spoils the request.
-        error = KafkaError(ErrorCode.INVALID_REQUEST, f"there is no resource type {odd}")
+        # As in Kafka, one unknown resource type refuses the whole request.
+        error = KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {odd} is unknown")
         return DescribeConfigsResponse(results=[_refused(one, error) for one in body.resources])
     return DescribeConfigsResponse(
         results=[

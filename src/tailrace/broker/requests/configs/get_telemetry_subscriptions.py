@@ -1,9 +1,9 @@
-"""GetTelemetrySubscriptions (key 71), version 0. Served with `tailrace.telemetry.enable=true`.
+"""GetTelemetrySubscriptions (key 71), version 0. Supported with `tailrace.telemetry.enable=true`.
 
 Behaviour
-    Tells a client which metrics to push, how often, and in which codecs. A client without an instance id gets one.
-    A client that asks twice in an interval gets THROTTLING_QUOTA_EXCEEDED (`client_telemetry.py` has the rules).
-    Sums are asked for as totals, as Prometheus has them; Kafka asks for the changes since the last push.
+    Returns the metrics that a client should push, the interval and the codecs. A client without an instance id gets
+    one. A second request in an interval gets THROTTLING_QUOTA_EXCEEDED (`client_telemetry.py` has the rules).
+    Clients push sums as totals, as Prometheus needs them. Kafka's brokers request deltas.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs (key 44), versions 0–1.
 
 Behaviour
-    Changes settings of resources one by one: SET, DELETE (back to the default), and for lists APPEND and SUBTRACT.
-    Each resource is changed as a whole or not at all. The levels of loggers are this process's and are not kept.
+    Changes single settings of resources: SET, DELETE (back to the default), and for lists APPEND and SUBTRACT. The
+    changes of a resource are applied all or none. Log levels are changed in this process and lost at a restart.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def handle(
     body: IncrementalAlterConfigsRequest = request.body
     loggers = [one for one in body.resources if one.resource_type == ResourceType.BROKER_LOGGER]
     body.resources = [one for one in body.resources if one.resource_type != ResourceType.BROKER_LOGGER]
-    assert local_controller is not None, "without controllers elsewhere, there is one here"
+    assert local_controller is not None, "a broker that does not forward has a local controller"
     response = local_controller.incremental_alter_configs(body, now_ms, may_alter=may_alter)
     response.responses = [
         *response.responses,

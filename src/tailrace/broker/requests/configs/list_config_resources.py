@@ -1,11 +1,11 @@
 """ListConfigResources (key 74), versions 0–1.
 
 Behaviour
-    The names of everything that has a configuration: topics and brokers that exist, groups and metrics subscriptions
-    for which something was set.
+    Returns the names of resources that have configs: all topics and brokers, and the groups and metrics subscriptions
+    with their own settings.
 Version notes
     0   metrics subscriptions only
-    1   of the types asked for; none asked for: all
+    1   a filter by resource types
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def handle(
     asked = request.body.resource_types or _TYPES if request.version >= 1 else (ResourceType.CLIENT_METRICS,)
     odd = [one for one in asked if one not in _TYPES]
     if odd:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"there is no resource type {odd[0]}")
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"resource type {odd[0]} is unknown")
     return ListConfigResourcesResponse(
         config_resources=[
             ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)

@@ -1,7 +1,7 @@
-"""Loggers: the levels of this process's loggers, by the names that Kafka has for levels.
+"""Loggers: the log levels of this process, with Kafka's names for levels.
 
-A broker's loggers are a resource of their own (BROKER_LOGGER, named by the broker's id): a client may look at them and
-set them while the broker runs; nothing of it is kept. Those of Tailrace are told, and the root.
+A broker's loggers are a config resource (type BROKER_LOGGER, named by the broker's id). Clients can read and set the
+levels while the broker runs. Changes are lost at a restart. The resource contains Tailrace's loggers and the root.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def describe_loggers(node_id: int, name: str) -> list[DescribedConfig]:
 
 
 def alter_loggers(node_id: int, name: str, changes: Sequence[Any], *, validate_only: bool) -> None:
-    """Set levels, or let loggers follow their parents again: all of them, or none and a KafkaError."""
+    """Set levels, or reset loggers to the levels of their parents. Raise KafkaError, and change none, if one fails."""
     _check_broker(node_id, name)
     loggers = _loggers()
     if len({change.name for change in changes}) < len(changes):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a logger is named twice")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the request names a logger twice")
     for change in changes:
         if change.config_operation == Operation.SET and change.value is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"logger {change.name} is given no level")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"the level of logger {change.name} is missing")
     for change in changes:
         _check_change(change, loggers)
     if validate_only:
@@ -55,30 +55,30 @@ def alter_loggers(node_id: int, name: str, changes: Sequence[Any], *, validate_o
 
 def _check_broker(node_id: int, name: str) -> None:
     if not name:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "loggers need the id of their broker")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the resource name of loggers must be the broker's id; it is empty")
     if name != str(node_id):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"these are the loggers of broker {node_id}, not of {name}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"this is broker {node_id}; send the request to broker {name}")
 
 
 def _check_change(change: Any, loggers: dict[str, logging.Logger]) -> None:
     if change.config_operation not in (Operation.SET, Operation.DELETE):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the level of {change.name} can be set or deleted, nothing else")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the level of {change.name} can only be set or deleted")
     if change.name not in loggers:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no logger {change.name}")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"logger {change.name} does not exist")
     if change.config_operation == Operation.DELETE and change.name == ROOT:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "the root logger needs a level")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the level of the root logger cannot be deleted")
     if change.config_operation == Operation.SET and change.value not in LEVELS:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{change.value} is none of {', '.join(LEVELS)}")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{change.value} is not a level; use one of {', '.join(LEVELS)}")
 
 
 def _loggers() -> dict[str, logging.Logger]:
-    """Those there are by now; one is made when its module is first used."""
+    """Return the loggers that exist now. A logger is created when its module is imported."""
     known = logging.root.manager.loggerDict.items()
     ours = {name: one for name, one in list(known) if name.split(".")[0] == _OURS and isinstance(one, logging.Logger)}
     return {ROOT: logging.root, **ours}
 
 
 def _level(logger: logging.Logger) -> str:
-    """The level that counts, under the next name below it."""
+    """Return the name of the effective level, rounded down to one of `LEVELS`."""
     level = logger.getEffectiveLevel()
     return next((name for name, lowest in reversed(LEVELS.items()) if level >= lowest), "TRACE")

@@ -1,13 +1,15 @@
-"""PushTelemetry (key 72), version 0. Served with `tailrace.telemetry.enable=true`.
+"""PushTelemetry (key 72), version 0. Supported with `tailrace.telemetry.enable=true`.
 
 Behaviour
-    Takes the metrics of a client, a compressed OTLP message, and exposes their latest values at /metrics. They are
-    decompressed and read beside the loop (`request_work.py`).
-    INVALID_REQUEST for a reserved instance id or after the last push of a terminating client,
-    THROTTLING_QUOTA_EXCEEDED for two pushes in an interval, or while READS_MAX pushes of others are read;
-    UNKNOWN_SUBSCRIPTION_ID after a change of subscriptions,
-    UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE above `telemetry.max.bytes` or 4 MB decompressed, and
-    INVALID_RECORD for metrics that cannot be read.
+    Receives the metrics of a client, a compressed OTLP message, and exposes their latest values at /metrics. A chore
+    decompresses and decodes them (`request_work.py`). Errors:
+
+    INVALID_REQUEST               a reserved instance id, or a push after the last one of a terminating client
+    THROTTLING_QUOTA_EXCEEDED     a second push in an interval, or READS_MAX pushes are already being decoded
+    UNKNOWN_SUBSCRIPTION_ID       the subscriptions have changed
+    UNSUPPORTED_COMPRESSION_TYPE  an unknown codec
+    TELEMETRY_TOO_LARGE           more than `telemetry.max.bytes`, or more than 4 MB decompressed
+    INVALID_RECORD                the metrics cannot be decoded
 Not implemented
     histograms and summaries: they are skipped and counted; clients of Kafka send gauges and sums
 """

@@ -1,8 +1,8 @@
 """DeleteRecords (key 21), versions 0–2.
 
 Behaviour
-    Moves a partition's log start up to an offset, -1 meaning the high watermark, and answers with the low watermark
-    once every live replica has followed, or the timeout passes.
+    Moves a partition's log start offset up to the given offset, or to the high watermark for -1. The response has the
+    low watermark. It is sent when every live replica has moved its log start offset, or after the timeout.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _delete(
     elif topic.name not in controller.image.topics:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     deleted = []
-    for asked in {one.partition_index: one for one in topic.partitions}.values():  # of a repeated one the last counts
+    for asked in {one.partition_index: one for one in topic.partitions}.values():  # the last of repeated ones
         key = TopicPartition(topic.name, asked.partition_index)
         if error is None:
             deleted.append(delete_on_leader(partitions, key, asked.offset, now_ms))

@@ -1,20 +1,21 @@
 """Fetch (key 1), versions 0–18.
 
 Behaviour
-    Waits until min_bytes are readable, max_wait_ms passes, or a partition fails. The first non-empty partition always
-    returns one batch, however large (from version 3 on). Records are sent as ranges of files, never unpacked.
-    A consumer that is over its quota gets no records and its session stays as it was; a follower has no client quota.
+    Waits until min_bytes are readable, max_wait_ms passes, or a partition fails. From version 3 on, the first non-empty
+    partition always returns at least one batch, even if it is larger than the limits. Records are sent as ranges of
+    files and never decompressed. A consumer above its quota gets no records, and its session does not change.
+    Followers have no client quota.
 Version notes
-    2   messages of format 1; versions 0 to 3 get batches converted to the format they know
+    2   messages of format 1; for versions 0 to 3, batches are converted to an older format
     4   isolation levels and aborted transactions
     5   log start offset
     7   fetch sessions
     9   leader epochs
-    11  a consumer's rack, and the replica it should read from
+    11  the consumer's rack, and the replica that it should read from
     12  diverging epochs, flexible encoding
     13  topic ids instead of names
     15  replica state instead of an id
-    16  where the leader is, when it is not here
+    16  the address of the leader, if this broker does not lead the partition
     18  the follower's high watermark
 """
 
@@ -23,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from tailrace.broker.handling.long_requests import LongRequests
 from tailrace.broker.handling.request_work import RequestWork
@@ -33,15 +35,17 @@ from tailrace.fetch.fetch import PARTITIONS_AT_ONCE, Fetch
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.response import refused_fetch
 from tailrace.fetch.session import PARTITIONS_A_STEP
-from tailrace.model.errors import KafkaError
+from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.steps import Steps, in_pieces, run_steps
 from tailrace.protocol.flat.fetch import AnsweredTopic, FetchAnswer, FetchAsk, PartitionAnswer, parts_of
 from tailrace.replication.hosted_partitions import HostedPartitions
 
+_NO_ERROR: Final = ErrorCode.NONE
+
 
 @dataclass(slots=True, kw_only=True)
 class FetchHandler:
-    """Handles Fetch requests, whose body is a `FetchAsk`."""
+    """Handler of Fetch requests. Their body is a `FetchAsk`."""
 
     fetches: Fetches
     long_requests: LongRequests
@@ -106,7 +110,7 @@ class _Response:
         yield from self._send(answer, now_ms, throttle_ms)
 
     def make(self, fetch: Fetch, now_ms: int) -> Steps[None]:
-        """Send the response, or only the throttle time if the client is over its quota."""
+        """Send the response, without records if the client is above its quota."""
         params = fetch.params
         self._is_follower = params.is_follower
         if self._services.throttling.is_on and not params.is_follower:
@@ -126,7 +130,7 @@ class _Response:
         run_steps(self._send(answer._replace(topics=topics), now_ms), now_ms)
 
     def _send(self, answer: FetchAnswer, now_ms: int, throttle_ms: int = 0) -> Steps[None]:
-        """Count what the response contains and send it."""
+        """Count error codes and bytes, and send the response."""
         request = self._request
         self._services.replies.errors_of(request.api_key)[answer.error_code] += 1
         if len(answer.topics) > PARTITIONS_A_STEP:
@@ -137,13 +141,16 @@ class _Response:
         self._services.replies.send(request, encode, now_ms, throttle_ms)
 
     def _count(self, topics: Sequence[AnsweredTopic]) -> None:
-        """Count error codes, and the bytes of records."""
+        """Count error codes and the bytes of records."""
         codes, traffic = self._services.replies.errors_of(self._request.api_key), self._services.partitions.traffic
         for name, _, parts in topics:
-            size = 0
-            for _, code, _, _, _, _, _, records, _, _ in parts:
-                codes[code] += 1
-                size += len(records)
+            size = failed = 0
+            for part in parts:
+                size += len(part.records)
+                if part.error_code:
+                    codes[part.error_code] += 1
+                    failed += 1
+            codes[_NO_ERROR] += len(parts) - failed
             if size and (counts := traffic.get(name)) is not None:
                 if self._is_follower:
                     counts.replication_bytes_out += size

@@ -1,6 +1,6 @@
-"""explain_fetch: a fetch that somebody wants explained, carried out as any other and told step by step.
+"""start_explained_fetch: a normal fetch whose result is an explanation of each step instead of records.
 
-It has no session, so no client's is disturbed, and its records go to nobody.
+The fetch has no session, so it does not change the session of any client.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tailrace.protocol.codegen.field_versions import FETCH_TOPIC_IDS
 from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchRequest
 
-VERSION: Final = FETCH_TOPIC_IDS - 1  # the last one that names topics
+VERSION: Final = FETCH_TOPIC_IDS - 1  # the last version with topic names
 WAIT_MS_MAX: Final = 60_000
 _NUMBERS: Final = {
     "partition": (0, 2**31 - 1),
@@ -38,21 +38,21 @@ _DEFAULTS: Final = {
 
 
 class InvalidQuery(ValueError):
-    """What is asked for cannot be a fetch; says why."""
+    """The query does not describe a fetch. The message explains why."""
 
 
 def start_explained_fetch(
     fetches: Fetches, query: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]
 ) -> None:
-    """`query`: topic, partition, offset and so on, as a consumer's configuration has them. `answer` is called once."""
+    """Start a fetch. `query` has topic, partition, offset and the settings of a consumer. `answer` is called once."""
     unknown = set(query) - {"topic", *_NUMBERS, *_DEFAULTS}
     if unknown:
-        raise InvalidQuery(f"nobody knows {', '.join(sorted(unknown))}")
+        raise InvalidQuery(f"unknown parameters: {', '.join(sorted(unknown))}")
     asked = {**_DEFAULTS, **query}
     if "topic" not in asked or "offset" not in asked:
         raise InvalidQuery("a fetch needs a topic and an offset")
     if asked["isolation"] not in ("read_uncommitted", "read_committed"):
-        raise InvalidQuery("isolation is read_uncommitted or read_committed")
+        raise InvalidQuery("isolation must be read_uncommitted or read_committed")
     number = {name: _number(name, asked[name], *limits) for name, limits in _NUMBERS.items()}
     partition = FetchRequest.FetchPartition(
         partition=number["partition"],
@@ -76,5 +76,5 @@ def start_explained_fetch(
 
 def _number(name: str, text: str, low: int, high: int) -> int:
     if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
-        raise InvalidQuery(f"{name} is a number from {low} to {high}, not {text[:40]!r}")
+        raise InvalidQuery(f"{name} is {text[:40]!r}; it must be a number from {low} to {high}")
     return int(text)

@@ -1,20 +1,20 @@
 """ListOffsets (key 2), versions 0–11.
 
 Behaviour
-    The offset of the first record at or after a timestamp, or one of the log's bounds. "Latest" is the end for this
-    reader: the high watermark, the last stable offset for read_committed, the log end for a replica. An offset past
-    that end is not returned. A large or compressed batch is searched beside the loop (`request_work.py`).
+    Returns the offset of the first record at or after a timestamp, or one of the log's bounds. "Latest" depends on the
+    client: the high watermark, the last stable offset for read_committed, the log end for a replica. Offsets after it
+    are not returned. A chore searches large or compressed batches (`request_work.py`).
 Version notes
-    0   a list of offsets, found by the dates of segment files
+    0   a list of offsets, found by the modification times of segment files
     1   one offset with its timestamp
     2   isolation level
-    4   leader epochs, asked with and told
+    4   leader epochs, in the request and the response
     7   -3, the record with the largest timestamp
-    8   -4, the first offset that is local
-    9   -5, the last offset that is in tiered storage
+    8   -4, the first local offset
+    9   -5, the last offset in tiered storage
     11  -6, the first offset that is not yet in tiered storage
 Not implemented
-    tiered storage: nothing is in it, and nothing waits for it, so -5 and -6 are answered with no offset
+    tiered storage: for -5 and -6, no offset is returned
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _FIRST_VERSION = {
 
 
 class _Pending(NamedTuple):
-    """A lookup that must look into a batch."""
+    """A lookup that must search a batch."""
 
     partition: Partition
     answer: Answer
@@ -135,7 +135,7 @@ def _search_beside(
     replies: Replies,
     request_work: RequestWork,
 ) -> None:
-    """Search batches beside the loop, and answer when no lookup is pending."""
+    """Have chores search batches, and respond when no lookup is pending."""
 
     def resume(results: list[FoundOffset | CorruptBatch | None], now_ms: int) -> None:
         left: list[_Pending] = []
@@ -147,11 +147,11 @@ def _search_beside(
                 if isinstance(found, CorruptBatch):
                     raise found
                 if found is None and not search.is_last:
-                    _go_on(
+                    _continue_search(
                         partition, begin_search(partition.log, search.target, search.next_start), request, answer, left
                     )
                 else:
-                    _tell_found(partition, found, request, answer)
+                    _set_found(partition, found, request, answer)
         if left:
             _search_beside(request, response, left, partitions=partitions, replies=replies, request_work=request_work)
         else:
@@ -170,7 +170,7 @@ def _found_in(search: BatchSearch) -> FoundOffset | CorruptBatch | None:
 
 @contextmanager
 def _errors_in(answer: Answer, partition: Partition | None, *, partitions: HostedPartitions) -> Iterator[None]:
-    """Put what goes wrong with a partition into its answer."""
+    """Put the error of a partition into its answer."""
     try:
         yield
     except KafkaError as error:
@@ -184,7 +184,7 @@ def _errors_in(answer: Answer, partition: Partition | None, *, partitions: Hoste
 
 
 def _distinct(topics: list[ListOffsetsRequest.ListOffsetsTopic]) -> list[ListOffsetsRequest.ListOffsetsTopic]:
-    """Each partition once; one that is asked for twice is refused once."""
+    """Return the topics with each partition once, so that a repeated partition is refused once."""
     for topic in topics:
         topic.partitions = list({one.partition_index: one for one in topic.partitions}.values())
     return topics
@@ -200,7 +200,7 @@ def _answer_topic(
     partitions: HostedPartitions,
     permissions: Permissions,
 ) -> list[Answer]:
-    """Answer for each partition; `pending` gets the lookups that must look into a batch."""
+    """Return the answers for the partitions of a topic. `pending` gets the lookups that must search a batch."""
     allowed = permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic.name)
     answers = []
     for asked in topic.partitions:
@@ -211,7 +211,7 @@ def _answer_topic(
             if not allowed:
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             if key in repeated and request.version > 0:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is asked for twice")
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"the request names {key} twice")
             if request.version > 0:
                 _check_timestamp(asked.timestamp, request.version)
             partition = partitions.find(key)
@@ -225,13 +225,13 @@ def _answer_topic(
 
 
 def _check_timestamp(target: int, version: int) -> None:
-    """Raise KafkaError for a negative timestamp that a version has no meaning for."""
+    """Raise KafkaError for a negative timestamp that the version does not define."""
     if target < 0 and version < _FIRST_VERSION.get(target, 2**15):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {target} in version {version}")
 
 
 def _end_for(partition: Partition, request: ListOffsetsRequest) -> Offset:
-    """Up to where this reader may know offsets."""
+    """Return the end of the log for this client."""
     if request.replica_id != _CONSUMER:
         return partition.log.log_end_offset
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
@@ -254,59 +254,60 @@ def _look_up(
     if target == LATEST:
         _check_caught_up(partition, request)
         answer.offset = _end_for(partition, request.body)
-        _tell_epoch(answer, partition.leader_epoch, request.version)
+        _set_epoch(answer, partition.leader_epoch, request.version)
         return
-    _go_on(partition, begin_search(partition.log, target), request, answer, pending)
+    _continue_search(partition, begin_search(partition.log, target), request, answer, pending)
 
 
-def _go_on(
+def _continue_search(
     partition: Partition,
     search: FoundOffset | BatchSearch | None,
     request: Request,
     answer: Answer,
     pending: list[_Pending],
 ) -> None:
-    """Search small batches at once; a batch that may take longer is pending."""
+    """Search small batches at once. Add a lookup that may take longer to `pending`."""
     while isinstance(search, BatchSearch):
         if walk_cost(search.data) > _COST_AT_ONCE:
             pending.append(_Pending(partition, answer, search))
             return
         found = search.find()
         if found is not None or search.is_last:
-            _tell_found(partition, found, request, answer)
+            _set_found(partition, found, request, answer)
             return
         search = begin_search(partition.log, search.target, search.next_start)
     if search is not None and search.timestamp == NO_TIMESTAMP:  # one of the log's bounds
-        _tell(answer, search, request.version)
+        _set_offset(answer, search, request.version)
     else:
-        _tell_found(partition, search, request, answer)
+        _set_found(partition, search, request, answer)
 
 
-def _tell_found(partition: Partition, found: FoundOffset | None, request: Request, answer: Answer) -> None:
-    """Tell the record that was found, unless the reader may not know of it yet."""
+def _set_found(partition: Partition, found: FoundOffset | None, request: Request, answer: Answer) -> None:
+    """Set the offset that was found, unless the client may not read it yet."""
     if found is None:
         return
     if found.offset >= _end_for(partition, request.body):
         _check_caught_up(partition, request)
         return
-    _tell(answer, found, request.version)
+    _set_offset(answer, found, request.version)
 
 
-def _tell(answer: Answer, found: FoundOffset, version: int) -> None:
+def _set_offset(answer: Answer, found: FoundOffset, version: int) -> None:
     answer.offset = found.offset
     answer.timestamp = found.timestamp
-    _tell_epoch(answer, found.leader_epoch, version)
+    _set_epoch(answer, found.leader_epoch, version)
 
 
-def _tell_epoch(answer: Answer, epoch: int | None, version: int) -> None:
+def _set_epoch(answer: Answer, epoch: int | None, version: int) -> None:
     if version >= _EPOCHS_FROM and epoch is not None:
         answer.leader_epoch = epoch
 
 
 def _check_caught_up(partition: Partition, request: Request) -> None:
-    """A new leader whose high watermark has yet to reach its own epoch cannot tell the end without going back.
+    """Raise KafkaError if the high watermark of a new leader has not reached the start of its epoch yet.
 
-    The last stable offset may lie before it for long: a transaction that was open when the epoch began holds it there.
+    The end of the log for consumers would move back otherwise. The last stable offset is not checked, because a
+    transaction that was open before the epoch may hold it back for long.
     """
     leader = partition.leader
     high_watermark = partition.log.high_watermark
@@ -318,7 +319,7 @@ def _check_caught_up(partition: Partition, request: Request) -> None:
 def _offsets_before(
     partition: Partition, asked: ListOffsetsRequest.ListOffsetsPartition, replica_id: int, now_ms: int
 ) -> list[Offset]:
-    """Version 0: base offsets of segments last written at or before a time, latest first."""
+    """Return base offsets of segments last written at or before a time, latest first, for version 0."""
     log = partition.log
     end = log.log_end_offset if replica_id != _CONSUMER else log.high_watermark
     marks = [(max(segment.base_offset, log.log_start_offset), segment.modified_ms()) for segment in log.segments]

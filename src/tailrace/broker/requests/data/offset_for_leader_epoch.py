@@ -1,10 +1,11 @@
 """OffsetForLeaderEpoch (key 23), versions 0–4.
 
 Behaviour
-    Where a leader epoch ends in this log, so that a consumer or follower finds out how far it agrees.
+    Returns the end offset of a leader epoch in this log. Consumers and followers use it to find where their logs
+    diverge from the leader's.
 Version notes
-    1   the epoch that the end belongs to
-    2   the asker's current epoch, for fencing
+    1   the epoch that the end offset belongs to
+    2   the client's current epoch, for fencing
     3   replica id; a consumer may ask a follower
 """
 

@@ -1,28 +1,26 @@
 """Produce (key 0), versions 0–13.
 
 Behaviour
-    Appends each partition's records and answers with the offset of the first. acks=0 is not answered at all, and a
-    connection whose records were refused is closed instead; acks=1 is answered at once; acks=all waits until every
-    in-sync replica has the records, or the timeout passes. One bad partition never spoils the rest,
-    unless the length or magic of its first batch is wrong: that is the error of the whole request, as in Kafka.
-    Other acks, and internal topics, are refused after partitions and formats are checked and transactions verified.
-    Records of a transaction are taken once its coordinator knows that the partition is part of it.
-    The size of a request counts towards producer_byte_rate, with acks=0 as well.
-    Batches that may take long to check, compressed ones above all, are checked beside the loop (`request_work.py`)
-    while the connection waits. Then everything is appended as if the request had come just now.
-    A request of many partitions pauses (`long_requests.py`) while it is checked, appended and counted.
-    What comes together for one partition is written together, and responses leave in order (`handling/appends.py`).
+    Appends the records of each partition and returns the offset of the first. With acks=0 there is no response, but the
+    connection is closed if records were refused. With acks=1 the response is sent after the append. With acks=all it is
+    sent when every in-sync replica has the records, or after the timeout.
+    Each partition has its own error. But if the length or magic of a partition's first batch is wrong, the whole
+    request gets the error, as in Kafka. Invalid acks and internal topics are refused after all other checks.
+    Transactional records are appended after the coordinator has confirmed that the partition is part of the
+    transaction. The size of a request counts towards producer_byte_rate, also with acks=0.
+    Chores check batches that may take long (`request_work.py`). A request with many partitions pauses
+    (`long_requests.py`). The records of a round for one partition are written together (`handling/appends.py`).
 Version notes
     1   throttle time
     2   append time; messages of format 1
     3   record batches of format 2 only, and a transactional id
     5   log start offset
     7   zstd
-    8   refused records one by one
+    8   errors of single records
     9   flexible encoding
-    10  where the leader is, when it is not here
+    10  the address of the leader, if this broker does not lead the partition
     11  TRANSACTION_ABORTABLE
-    12  partitions need not be added to a transaction before they are written to
+    12  the broker adds partitions to the transaction; AddPartitionsToTxn is not needed
     13  topic ids instead of names
 """
 
@@ -53,11 +51,14 @@ from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import Steps, run_steps
 from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.flat.produce import LeaderHint, ProduceAsk, ProducedTopic, parts_of
-from tailrace.records.checks.checked_records import LOOP_COST_MAX, CheckedRecords, check_cost, plain_cost
-from tailrace.records.checks.produce_request import (
-    FIRST_VERSION_WITH_ZSTD,
-    has_unknown_codec,
+from tailrace.records.checks.checked_records import (
+    LOOP_COST_MAX,
+    PLAIN_BYTES_MAX,
+    CheckedRecords,
+    check_cost,
+    plain_cost,
 )
+from tailrace.records.checks.produce_request import FIRST_VERSION_WITH_ZSTD, has_unknown_codec
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.produce import ProducePart
 
@@ -67,18 +68,18 @@ _LEADERS_FROM: Final = first_version_with("ProduceResponse", "node_endpoints")
 
 _WRITE: Final = Operation.WRITE
 _TOPIC: Final = AclResource.TOPIC
-_NOTHING: Final = ProduceAsk(None, 0, 0, ())
-_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
+_NOTHING: Final = ProduceAsk(None, 0, 0, (), 0, -1)
+_new_tuple: Final = tuple.__new__  # takes half the time of NamedTuple's constructor
 
-# A topic whose records are being placed: its name, its error if it has one, and its parts.
+# A topic whose records are being placed: its name, its error or None, and its parts.
 _OpenTopic: TypeAlias = tuple[str, ErrorCode | None, list[ProducePart]]
-# The place of records in a request, as the numbers of topic and partition there, and the function that checks them.
+# The indexes of a topic and its partition in the request, and the function that checks the records.
 _CostlyRecords: TypeAlias = tuple[tuple[int, int], Callable[[], CheckedRecords]]
 
 
 @dataclass(slots=True, kw_only=True)
 class ProduceHandler:
-    """Handles Produce requests, whose body is a `ProduceAsk`."""
+    """Handler of Produce requests. Their body is a `ProduceAsk`."""
 
     appends: Appends
     config: BrokerConfig
@@ -94,28 +95,37 @@ class ProduceHandler:
     def handle(self, request: Request, now_ms: int) -> Steps[None] | None:
         produce = _Produce(self, request, now_ms)
         self.appends.open(produce)
-        ask = produce.ask
-        try:
-            is_transactional = has_transactional_records(ask, request.version)
-        except KafkaError as error:
-            return produce.paced(produce.refuse(error.code, now_ms, str(error)), now_ms)
-        if is_transactional and not self._may_use_transaction(request):
-            return produce.paced(produce.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms), now_ms)
-        if request.version < FIRST_VERSION_WITH_ZSTD and produce.has_unknown_codec():
-            return produce.paced(produce.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms), now_ms)
-        if not is_transactional:
+        if produce.plain_bytes >= 0:
             return produce.append({}, now_ms)
-        verified = verify_produce(
-            ask,
-            request.version,
-            produce.append_later,
-            now_ms,
-            config=self.config,
-            controller=self.controller,
-            purgatory=self.appends.purgatory,
-            transaction_verification=self.transaction_verification,
-        )
-        return produce.paced(produce.verify(verified, now_ms), now_ms)
+        return produce.paced(self._begin(produce, request, now_ms), now_ms)
+
+    def _begin(self, produce: _Produce, request: Request, now_ms: int) -> Steps[None]:
+        """Check the whole request, and append its records, now or later."""
+        try:
+            is_transactional = yield from has_transactional_records(produce.ask, request.version)
+        except KafkaError as error:
+            yield from produce.refuse(error.code, now_ms, str(error))
+            return
+        if is_transactional and not self._may_use_transaction(request):
+            yield from produce.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms)
+        elif request.version < FIRST_VERSION_WITH_ZSTD and produce.has_unknown_codec():
+            yield from produce.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
+        elif not is_transactional:
+            steps = produce.append({}, now_ms)
+            if steps is not None:
+                yield from steps
+        else:
+            verified = verify_produce(
+                produce.ask,
+                request.version,
+                produce.append_later,
+                now_ms,
+                config=self.config,
+                controller=self.controller,
+                purgatory=self.appends.purgatory,
+                transaction_verification=self.transaction_verification,
+            )
+            yield from produce.verify(verified, now_ms)
 
     def _may_use_transaction(self, request: Request) -> bool:
         transactional_id = request.body.transactional_id
@@ -128,17 +138,15 @@ handle = ProduceHandler
 
 
 class _Produce:
-    """One Produce request, from its topics to its response."""
+    """One Produce request until its response."""
 
     __slots__ = (
         "_request", "_services", "_topics", "acks", "ask", "context", "deadline_ms", "is_long", "is_ready", "parts",
+        "plain_bytes",
     )  # fmt: skip
 
     def __init__(self, services: ProduceHandler, request: Request, now_ms: int) -> None:
         ask: ProduceAsk = request.body
-        count = 0
-        for _, asked in ask.topics:
-            count += len(asked) or 1
         self._services = services
         self._request = request.without_body()
         self._topics: list[ProducedTopic] = []
@@ -147,37 +155,29 @@ class _Produce:
         self.acks = ask.acks
         self.deadline_ms = now_ms + max(ask.timeout_ms, 0)
         self.parts: list[ProducePart] = []
-        self.is_long = count > PARTS_A_STEP
+        self.is_long = ask.partition_count > PARTS_A_STEP
         self.is_ready = False
+        self.plain_bytes = ask.plain_bytes
 
     def paced(self, steps: Steps[None], now_ms: int) -> Steps[None] | None:
-        """Return the steps of a request of many partitions; run those of another request."""
+        """Return the steps if the request has many partitions. Otherwise run them."""
         return steps if self.is_long else run_steps(steps, now_ms)
 
     def verify(self, verified: Steps[ErrorCode | None], now_ms: int) -> Steps[None]:
-        """Have the transaction verified, which appends the records then or later."""
+        """Verify the transaction, and append the records after that, now or later."""
         refused = yield from verified
         if refused is not None:
             yield from self.refuse(refused, now_ms)
         elif not self.is_long:
-            self._keep_records()
-
-    def _keep_records(self) -> None:
-        """Copy records, so that a small request which waits does not keep the memory of many requests."""
-        topics = [
-            (topic, [(index, None if records is None else memoryview(bytearray(records))) for index, records in parts])
-            for topic, parts in self.ask.topics
-        ]
-        self.ask = self.ask._replace(topics=topics)
+            self.ask = self.ask.copied()
 
     def has_unknown_codec(self) -> bool:
-        """Return True if a partition's first batch has a codec that does not exist. Kafka looks for zstd in versions
-        that do not know it, and refuses the whole request for such a codec."""
+        """Return True if a partition's first batch has an unknown codec. Before zstd, it refuses the whole request."""
         services = self._services
         for topic, parts in self.ask.topics:
             for index, records in parts:
                 if records is not None and has_unknown_codec(records):
-                    key = TopicPartition(self._name_of(topic), index)
+                    key = TopicPartition(_name_of(topic, self._services.controller.image), index)
                     if services.controller.image.partition(key) is not None and services.permissions.allows_silently(
                         self._request, _WRITE, _TOPIC, key.topic
                     ):
@@ -187,19 +187,20 @@ class _Produce:
     # Append
 
     def append_later(self, refusals: Refusals, now_ms: int) -> None:
-        """Append the records of a request that has waited."""
+        """Append the records after the request has waited."""
         steps = self.append(refusals, now_ms)
         if steps is not None:
             self._services.long_requests.start(self._request, steps, now_ms)
 
     def append(self, refusals: Refusals, now_ms: int) -> Steps[None] | None:
-        """Place the records of all partitions. Return steps for a request of many partitions."""
+        """Place the records of all partitions. Return steps if the request has many partitions."""
         if self.is_long:
             return self._append_in_steps(refusals, now_ms)
-        costly = [found for found in self._costly(refusals) if found is not None]
-        if costly:
-            self._check_beside(costly, refusals)
-            return None
+        if not 0 <= self.plain_bytes <= PLAIN_BYTES_MAX:
+            costly = [found for found in self._costly(refusals) if found is not None]
+            if costly:
+                self._check_beside(costly, refusals)
+                return None
         for topic, parts in self.ask.topics:
             self._place(self._open_topic(topic), parts, refusals, now_ms)
         self._placed()
@@ -216,7 +217,7 @@ class _Produce:
         if costly:
             self._check_beside(costly, refusals)
             return
-        appends = self._services.appends
+        appends, is_turn_over = self._services.appends, self._services.long_requests.is_turn_over
         number = cost = 0
         for topic, parts in self.ask.topics:
             opened = self._open_topic(topic)
@@ -225,8 +226,10 @@ class _Produce:
                 if part is not None:
                     self._place(opened, (part,), refusals, now_ms)
                     cost += cost_of(part[1])
-                if number >= PARTS_A_STEP or cost > LOOP_COST_MAX:
-                    appends.write_touched(now_ms)  # nothing stays placed while others change logs
+                if number >= PARTS_A_STEP or cost > LOOP_COST_MAX or (not number % 16 and is_turn_over()):
+                    appends.write_touched(
+                        now_ms
+                    )  # no records stay placed during a pause, because other requests change logs
                     now_ms = yield
                     number = cost = 0
         appends.write_touched(now_ms)
@@ -234,7 +237,7 @@ class _Produce:
         yield from appends.written_in_steps(self, now_ms)
 
     def _check_beside(self, costly: list[_CostlyRecords], refusals: Refusals) -> None:
-        """Check costly records beside the loop, then append all records."""
+        """Have chores check costly records, then append all records."""
 
         def resume(results: list[CheckedRecords], now_ms: int) -> None:
             topics = list(self.ask.topics)
@@ -250,10 +253,18 @@ class _Produce:
 
     def _open_topic(self, topic: bytes | str) -> _OpenTopic:
         """Begin to place the records of a topic."""
-        name = self._name_of(topic)
+        image = self._services.controller.image
+        name = _name_of(topic, image)
         placed: list[ProducePart] = []
         self._topics.append((topic, placed))
-        return name, self._topic_error(topic, name), placed
+        error = None
+        if not name and isinstance(topic, bytes):
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+        elif not self._services.permissions.allows(self._request, _WRITE, _TOPIC, name):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif name not in image.topics:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return name, error, placed
 
     def _place(self, opened: _OpenTopic, parts: Iterable[tuple[int, Any]], refusals: Refusals, now_ms: int) -> None:
         """Place the records of partitions of one topic."""
@@ -270,7 +281,7 @@ class _Produce:
                 part.refuse(*refusals[part.key])
             else:
                 records = b"" if records is None else records
-                refusal = request_error(records, version)
+                refusal = None if self.plain_bytes >= 0 else request_error(records, version)
                 if refusal is None and is_allowed:
                     place(part, records, acks, now_ms)
                 elif self._services.controller.image.partition(part.key) is None:
@@ -284,27 +295,11 @@ class _Produce:
 
     def _placed(self) -> None:
         limit_record_errors(self.parts)
-        self.ask = _NOTHING  # the frame's memory is needed again
-
-    def _name_of(self, topic: bytes | str) -> str:
-        """Return the name of a topic, "" if its id is unknown."""
-        if isinstance(topic, str):
-            return topic
-        known = self._services.controller.image.topics_by_id.get(topic)
-        return known.name if known else ""
-
-    def _topic_error(self, topic: bytes | str, name: str) -> ErrorCode | None:
-        if not name and isinstance(topic, bytes):
-            return ErrorCode.UNKNOWN_TOPIC_ID
-        if not self._services.permissions.allows(self._request, _WRITE, _TOPIC, name):
-            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        if name not in self._services.controller.image.topics:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return None
+        self.ask = _NOTHING  # releases the receive buffer
 
     def _costly(self, refusals: Refusals) -> Iterator[_CostlyRecords | None]:
-        """Yield the records that are too costly to check on the loop, except those that are refused anyway, and None
-        for all others. The costs of a long request do not add up, because it pauses between its records."""
+        """Yield the records that are too costly to check on the loop, and None for others and for refused records.
+        The costs of a long request do not add up, because it pauses between its records."""
         cost = 0
         for number, (topic, parts) in enumerate(self.ask.topics if self.acks in _ACKS else ()):
             name: str | None = None
@@ -320,7 +315,7 @@ class _Produce:
                     yield None
                     continue
                 if name is None:
-                    name = self._name_of(topic)
+                    name = _name_of(topic, self._services.controller.image)
                     if not self._services.permissions.allows_silently(self._request, _WRITE, _TOPIC, name):
                         break
                 key = TopicPartition(name, index)
@@ -355,7 +350,7 @@ class _Produce:
         self._services.appends.respond(self, now_ms)
 
     def send(self, now_ms: int) -> None:
-        """Send the response. A request with acks=0 has none; its connection is closed if records were refused."""
+        """Send the response. With acks=0 there is none, but the connection is closed if records were refused."""
         request, throttling, replies = self._request, self._services.throttling, self._services.replies
         has_response = self.acks != 0
         throttle_ms = throttling.of_produce(request, now_ms, is_answered=has_response) if throttling.is_on else 0
@@ -368,17 +363,29 @@ class _Produce:
             codes[part.error] += 1
             has_errors = has_errors or bool(part.error)
         image = self._services.controller.image if has_errors and request.version >= _LEADERS_FROM else None
-        replies.send(request, partial(self._encoded, image, throttle_ms), now_ms, throttle_ms)
+        if image is None:
+            encode = partial(parts_of, self._topics, request.version, request.correlation_id, throttle_ms)
+        else:
+            encode = partial(self._encoded_with_leaders, image, throttle_ms)
+        replies.send(request, encode, now_ms, throttle_ms)
 
-    def _encoded(self, image: MetadataImage | None, throttle_ms: int) -> list[Any]:
-        """Encode the response, on any thread. `image`: the metadata that has the leaders, if the client needs them."""
-        leaders = None if image is None else _leaders(self.parts, image, self.context.listener)
+    def _encoded_with_leaders(self, image: MetadataImage, throttle_ms: int) -> list[Any]:
+        """Encode a response with errors, on any thread. `image` has the leaders that the client may look for."""
+        leaders = _leaders(self.parts, image, self.context.listener)
         request = self._request
         return parts_of(self._topics, request.version, request.correlation_id, throttle_ms, leaders)
 
 
+def _name_of(topic: bytes | str, image: MetadataImage) -> str:
+    """Return the name of a topic, or "" if its id is unknown."""
+    if isinstance(topic, str):
+        return topic
+    known = image.topics_by_id.get(topic)
+    return known.name if known else ""
+
+
 def _leaders(parts: list[ProducePart], image: MetadataImage, listener: str) -> dict[Any, LeaderHint]:
-    """Return where the partitions are led that are not led here, so that the client need not ask for metadata."""
+    """Return the leaders of partitions that this broker does not lead, so the client needs no Metadata request."""
     hints = {}
     for part in parts:
         if part.error == ErrorCode.NOT_LEADER_OR_FOLLOWER and (state := image.partition(part.key)) is not None:

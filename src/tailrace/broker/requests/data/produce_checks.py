@@ -27,12 +27,12 @@ def check_records(records: Buffer, key: TopicPartition, config: TopicConfig, now
 
 
 def cost_of(records: Buffer | CheckedRecords | None) -> int:
-    """Return the cost of looking at records; those that were checked before cost nothing."""
+    """Return the cost of reading records. Already checked records cost nothing."""
     return 0 if records is None or isinstance(records, CheckedRecords) else walk_cost(records)
 
 
 def limit_record_errors(parts: list[ProducePart]) -> None:
-    """Limit the refused records that a response names to those of one batch."""
+    """Limit the record errors in a response to RECORD_ERRORS_MAX."""
     room = RECORD_ERRORS_MAX
     for part in parts:
         if part.record_errors:
@@ -41,7 +41,7 @@ def limit_record_errors(parts: list[ProducePart]) -> None:
 
 
 def request_error(records: Buffer | CheckedRecords, version: int) -> KafkaError | None:
-    """Return why records are not what a version may hold; records that were checked before have passed this."""
+    """Return the error if a request version may not contain these records. Already checked records have no error."""
     if version < _FORMAT_2_FROM or isinstance(records, CheckedRecords):
         return None
     try:

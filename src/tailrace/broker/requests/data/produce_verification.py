@@ -1,10 +1,11 @@
-"""What a Produce request is about to write in a transaction, made known to the coordinator first.
+"""Verification of a Produce request's transaction at its coordinator, before the records are appended.
 
-As long as the transaction before is still ending, the coordinator is asked again, a few times, before the producer is
-told (KIP-890): a producer that begins the next one at once mostly does not notice.
+While the producer's previous transaction is still ending, the coordinator answers CONCURRENT_TRANSACTIONS. The broker
+then retries a few times before it sends the error (KIP-890), so a producer that begins its next transaction at once
+rarely sees it.
 
-How Kafka tells a producer what the coordinator said depends on the version: what is only so for the moment is
-NOT_ENOUGH_REPLICAS, which every producer tries again.
+As in Kafka, the error for the producer depends on the version of the request. Temporary errors become
+NOT_ENOUGH_REPLICAS, which every producer retries.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpo
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
-from tailrace.model.steps import Steps
+from tailrace.model.steps import ITEMS_A_STEP, Steps
 from tailrace.protocol.flat.produce import ProduceAsk
 from tailrace.records.batch import HEADER_SIZE, LOG_OVERHEAD, PREFIX, TRANSACTIONAL_BIT, Buffer, RecordBatch
 from tailrace.records.checks.produce_request import check_first_batch, check_produce_request
@@ -32,7 +33,7 @@ _FIRST_WITH_TRANSACTIONS = 3
 _MAGIC_POSITION = 16
 _ATTRIBUTES_LOW_POSITION = 22
 
-_NOT_NOW = frozenset(
+_TEMPORARY = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -60,16 +61,20 @@ def is_transactional(records: Buffer | None) -> bool:
     )
 
 
-def has_transactional_records(ask: ProduceAsk, version: int) -> bool:
+def has_transactional_records(ask: ProduceAsk, version: int) -> Steps[bool]:
     """Return True if a request has records of a transaction.
 
-    Like Kafka, look at the first batch of each partition up to the first transactional one. A KafkaError for a batch
-    whose length or magic is wrong is the error of the whole request.
+    Like Kafka, read the first batch of each partition, and stop at the first transactional one. Raise KafkaError for
+    the whole request if the length or magic of a batch is wrong.
     """
     if version < _FIRST_WITH_TRANSACTIONS:
         return False
+    number = 0
     for _, partitions in ask.topics:
         for _, records in partitions:
+            number += 1
+            if not number % ITEMS_A_STEP:
+                yield
             if records is None:
                 continue
             if len(records) < HEADER_SIZE or records[_MAGIC_POSITION] != 2 or not _is_whole(records):
@@ -80,7 +85,7 @@ def has_transactional_records(ask: ProduceAsk, version: int) -> bool:
 
 
 def _is_whole(records: Buffer) -> bool:
-    """Return True if a first batch of format 2 is as long as its header at least, and no longer than the records."""
+    """Return True if a first batch of format 2 contains its header and does not exceed the records."""
     size: int = PREFIX.unpack_from(records)[1] + LOG_OVERHEAD
     return HEADER_SIZE <= size <= len(records)
 
@@ -88,7 +93,7 @@ def _is_whole(records: Buffer) -> bool:
 def verify_produce(
     ask: ProduceAsk,
     version: int,
-    go_on: Callable[[Refusals, int], None],
+    resume: Callable[[Refusals, int], None],
     now_ms: int,
     *,
     config: BrokerConfig,
@@ -96,8 +101,10 @@ def verify_produce(
     purgatory: Purgatory,
     transaction_verification: TransactionVerification,
 ) -> Steps[ErrorCode | None]:
-    """Have what a request is about to write known to its coordinator; `go_on(refusals, now_ms)` is called, now or
-    later. If the request is refused as a whole, why: then it is not called."""
+    """Verify the transactional partitions of a request. `resume(refusals, now_ms)` is called, now or later.
+
+    If the whole request is refused, return the error and do not call `resume`.
+    """
     batches: dict[TopicPartition, RecordBatch] = {}
     for number, found in enumerate(_transactional_batches(ask, version, controller=controller), 1):
         if found is not None:
@@ -108,12 +115,12 @@ def verify_produce(
     if len(producers) > 1:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if not batches:
-        go_on({}, now_ms)
+        resume({}, now_ms)
         return None
     assert ask.transactional_id is not None, "a request without a transactional id was refused before"
     (producer,) = producers
     first_sequences = {key: batch.base_sequence for key, batch in batches.items()}
-    question = _Question(
+    verification = _Verification(
         purgatory,
         transaction_verification,
         _Patience.of(config),
@@ -122,14 +129,14 @@ def verify_produce(
         first_sequences,
         version,
         now_ms,
-        go_on,
+        resume,
     )
-    question.ask(now_ms)
+    verification.ask(now_ms)
     return None
 
 
 class _Patience(NamedTuple):
-    """How often and how long a coordinator is asked again."""
+    """The back-off and the total time of retries."""
 
     backoff_ms: int
     total_ms: int
@@ -142,8 +149,8 @@ class _Patience(NamedTuple):
         return _Patience(config.integer("add.partitions.to.txn.retry.backoff.ms"), total_ms)
 
 
-class _Question(NamedTuple):
-    """What a coordinator is asked for a request, perhaps several times."""
+class _Verification(NamedTuple):
+    """The verification of one request, with its retries."""
 
     purgatory: Purgatory
     verification: TransactionVerification
@@ -153,7 +160,7 @@ class _Question(NamedTuple):
     first_sequences: dict[TopicPartition, int]
     version: int
     began_ms: int
-    go_on: Callable[[Refusals, int], None]
+    resume: Callable[[Refusals, int], None]
 
     def ask(self, now_ms: int) -> None:
         self.verification.verify(
@@ -169,13 +176,13 @@ class _Question(NamedTuple):
     def answered(self, errors: dict[TopicPartition, ErrorCode], now_ms: int) -> None:
         is_patient = now_ms < self.began_ms + self.patience.total_ms
         if is_patient and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
-            self.purgatory.watch(_AskedAgain(now_ms + self.patience.backoff_ms, self.ask), ())
+            self.purgatory.watch(_DelayedRetry(now_ms + self.patience.backoff_ms, self.ask), ())
             return
-        self.go_on({key: _told(error, self.version) for key, error in errors.items()}, now_ms)
+        self.resume({key: _refusal(error, self.version) for key, error in errors.items()}, now_ms)
 
 
-class _AskedAgain(DelayedOperation):
-    """Waits for nothing but its time."""
+class _DelayedRetry(DelayedOperation):
+    """A retry after the back-off."""
 
     __slots__ = ("_ask",)
 
@@ -193,8 +200,10 @@ class _AskedAgain(DelayedOperation):
 def _transactional_batches(
     ask: ProduceAsk, version: int, *, controller: Controller
 ) -> Iterator[tuple[TopicPartition, RecordBatch] | None]:
-    """Yield the sound batches of partitions that exist, and None for everything else, which is refused when it is
-    its turn."""
+    """Yield the valid transactional batches of existing partitions, and None for all others.
+
+    Invalid batches and unknown partitions are refused later, when records are placed.
+    """
     image = controller.image
     for topic, partitions in ask.topics:
         if isinstance(topic, bytes):
@@ -204,11 +213,11 @@ def _transactional_batches(
             name = topic
         known = image.topics[name].partitions if name in image.topics else {}
         for index, records in partitions:
-            is_verified = index in known and _is_sound(records, version)
+            is_verified = index in known and _is_valid(records, version)
             yield (TopicPartition(name, index), RecordBatch(records)) if is_verified else None
 
 
-def _is_sound(records: Buffer | None, version: int) -> bool:
+def _is_valid(records: Buffer | None, version: int) -> bool:
     if records is None or not is_transactional(records):
         return False
     try:
@@ -218,11 +227,11 @@ def _is_sound(records: Buffer | None, version: int) -> bool:
     return True
 
 
-def _told(error: ErrorCode, version: int) -> Refusal:
-    """As Kafka tells a producer what the coordinator said, in words that its version knows."""
+def _refusal(error: ErrorCode, version: int) -> Refusal:
+    """Return the refusal for the producer that stands for the coordinator's error, as in Kafka."""
     if error is ErrorCode.INVALID_TXN_STATE:
         return Refusal(error, "Partition was not added to the transaction")
-    if error in _NOT_NOW or (error is ErrorCode.CONCURRENT_TRANSACTIONS and version < _ADDS_FROM):
+    if error in _TEMPORARY or (error is ErrorCode.CONCURRENT_TRANSACTIONS and version < _ADDS_FROM):
         return Refusal(
             ErrorCode.NOT_ENOUGH_REPLICAS,
             f"Unable to verify the partition has been added to the transaction. Underlying error: {error.name}",

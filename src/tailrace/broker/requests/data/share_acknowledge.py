@@ -1,11 +1,10 @@
 """ShareAcknowledge (key 79), versions 1–2.
 
 Behaviour
-    What a member of a share group says of records that it has acquired: done with, to be delivered again, not fit to be
-    delivered at all. It is answered when that is persisted. The last request of a session (epoch -1) gives back
-    whatever the member still has.
+    A member of a share group accepts, releases or rejects records that it has acquired. The response is sent when the
+    result is persisted. The last request of a session (epoch -1) releases all records that the member still has.
 Version notes
-    2   locks can be renewed; the duration of a lock
+    2   renewal of locks; the duration of a lock
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def handle(
         epoch = body.share_session_epoch
         if epoch == INITIAL_EPOCH:
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-        shares.sessions.going_on(key, epoch)
+        shares.sessions.continue_session(key, epoch)
     except KafkaError as error:
         return ShareAcknowledgeResponse(error_code=error.code)
     pending = PendingAnswer(replies, request)
@@ -56,7 +55,7 @@ def handle(
         topics: dict[bytes, ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse] = {}
         nodes: dict[int, LeaderNode] = {}
         for partition, verdict in verdicts.items():
-            told = ShareAcknowledgeResponse.PartitionData(
+            result = ShareAcknowledgeResponse.PartitionData(
                 partition_index=partition.partition, error_code=verdict.code, error_message=verdict.message
             )
             name = names[partition]
@@ -64,14 +63,14 @@ def handle(
                 leader = current_leader(
                     TopicPartition(name, partition.partition), partitions, controller.image, listener
                 )
-                told.current_leader = ShareAcknowledgeResponse.LeaderIdAndEpoch(
+                result.current_leader = ShareAcknowledgeResponse.LeaderIdAndEpoch(
                     leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
                 )
                 if leader.node is not None:
                     nodes[leader.leader_id] = leader.node
             topics.setdefault(
                 partition.topic_id, ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse(topic_id=partition.topic_id)
-            ).partitions.append(told)
+            ).partitions.append(result)
         response = ShareAcknowledgeResponse(
             acquisition_lock_timeout_ms=shares.settings(key.group_id).record_lock_duration_ms,
             responses=list(topics.values()),

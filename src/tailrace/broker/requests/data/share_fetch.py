@@ -1,13 +1,13 @@
 """ShareFetch (key 78), versions 1–2.
 
 Behaviour
-    Records for a member of a share group, which has them until it acknowledges them or their lock ends. A request may
-    carry acknowledgements; these come first. What is acquired is told as ranges of offsets beside the batches that hold
-    them, which are sent as ranges of files and may hold others' records as well.
-    A member that is over its quota gets an answer without partitions; what was acquired for it stays so.
-    A member for whom there is no room for a session is told so when it has waited as long as it would have.
+    Acquires records for a member of a share group, until the member acknowledges them or their lock expires. A request
+    may contain acknowledgements, which are applied first. The response lists the acquired offset ranges. The batches
+    around them are sent as ranges of files, and may contain records that other members have acquired.
+    A member above its quota gets a response without partitions, but keeps the acquired records.
+    If the session cache is full, the error response is sent after max_wait_ms.
 Version notes
-    2   exactly as many records as are asked for (record limit mode); locks can be renewed
+    2   an exact number of records (record limit mode); renewal of locks
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _session(
         if has_acknowledgements:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         return sessions.begin(key, wanted, request.context.connection_id)
-    session = sessions.going_on(key, epoch)
+    session = sessions.continue_session(key, epoch)
     if epoch != FINAL_EPOCH:
         forgotten = [
             SharedPartition(bytes(topic.topic_id), partition)
@@ -110,7 +110,7 @@ def _session(
 
 
 class _Refusal(DelayedOperation):
-    """An answer that is held back, so that nobody asks again and again."""
+    """A delayed error response, so that the client does not retry at once."""
 
     __slots__ = ("_replies", "_request", "_response")
 
@@ -128,7 +128,7 @@ class _Refusal(DelayedOperation):
 
 
 class _Parts(NamedTuple):
-    """The services that an exchange needs."""
+    """The services that a share fetch needs."""
 
     controller: Controller
     fetches: Fetches
@@ -140,7 +140,7 @@ class _Parts(NamedTuple):
 
 
 class _Exchange:
-    """A request whose records are fetched and whose acknowledgements are carried out at the same time."""
+    """A request whose records are fetched while its acknowledgements are persisted."""
 
     def __init__(self, parts: _Parts, request: Request, key: SessionKey, session: ShareSession) -> None:
         self._parts = parts
@@ -215,7 +215,7 @@ class _Exchange:
         if self._verdicts is not None:
             self._answer(answers, self._verdicts, now_ms)
 
-    # Both are there
+    # Records are fetched and acknowledgements persisted
 
     def _answer(self, answers: Answers, verdicts: Verdicts, now_ms: int) -> None:
         parts, throttling = self._parts, self._parts.throttling
@@ -225,7 +225,7 @@ class _Exchange:
             if throttle_ms:
                 response = self._response({})
         if not throttle_ms:
-            self._tell_session(response)
+            self._apply_session(response)
         self._count_bytes(response)
         _add_verdicts(response, verdicts)
         if self._epoch == FINAL_EPOCH:
@@ -241,7 +241,7 @@ class _Exchange:
                 topic = topics[partition.topic_id] = ShareFetchResponse.ShareFetchableTopicResponse(
                     topic_id=partition.topic_id
                 )
-            told = PartitionData(
+            data = PartitionData(
                 partition_index=partition.partition,
                 error_code=answer.error_code,
                 records=answer.records if answer.records is not None else b"",
@@ -251,8 +251,8 @@ class _Exchange:
                 ],
             )
             if answer.error_code in _LED_ELSEWHERE:
-                self._tell_leader(partition, told, nodes)
-            topic.partitions.append(told)
+                self._add_leader(partition, data, nodes)
+            topic.partitions.append(data)
         return ShareFetchResponse(
             acquisition_lock_timeout_ms=self._parts.shares.settings(self._key.group_id).record_lock_duration_ms,
             responses=list(topics.values()),
@@ -262,20 +262,20 @@ class _Exchange:
             ],
         )
 
-    def _tell_leader(self, partition: SharedPartition, told: PartitionData, nodes: dict[int, LeaderNode]) -> None:
+    def _add_leader(self, partition: SharedPartition, data: PartitionData, nodes: dict[int, LeaderNode]) -> None:
         parts, topic = self._parts, self._names.get(partition)
         if topic is None:
             return
         place = TopicPartition(topic, partition.partition)
         leader = current_leader(place, parts.partitions, parts.controller.image, self._request.context.listener)
-        told.current_leader = ShareFetchResponse.LeaderIdAndEpoch(
+        data.current_leader = ShareFetchResponse.LeaderIdAndEpoch(
             leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
         )
         if leader.node is not None:
             nodes[leader.leader_id] = leader.node
 
-    def _tell_session(self, response: ShareFetchResponse) -> None:
-        """Of a session's later requests only partitions that have news are in the answer."""
+    def _apply_session(self, response: ShareFetchResponse) -> None:
+        """Leave out the partitions without records or errors, unless this is a session's first or last response."""
         if self._epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             return
         session = self._session
@@ -287,7 +287,7 @@ class _Exchange:
             topic.partitions = [
                 one
                 for one in topic.partitions
-                if session.is_told(
+                if session.is_in_response(
                     SharedPartition(topic.topic_id, one.partition_index),
                     has_records=bool(one.records),
                     has_error=one.error_code != ErrorCode.NONE,
@@ -310,7 +310,7 @@ class _Exchange:
 
 
 def _add_verdicts(response: ShareFetchResponse, verdicts: Verdicts) -> None:
-    """What came of acknowledgements stands with the partition's records, or by itself."""
+    """Add the results of acknowledgements to the partitions of the response. Add missing partitions."""
     missing: dict[bytes, dict[int, Verdict]] = {}
     for partition, verdict in verdicts.items():
         missing.setdefault(partition.topic_id, {})[partition.partition] = verdict

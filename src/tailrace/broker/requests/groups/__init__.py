@@ -1,7 +1,7 @@
 """Requests about classic, consumer and streams groups.
 
-A handler checks rights, and asks the group's coordinator for a change or for its state (`coordination/groups.py`). The
-response is sent when the coordinator has answered.
+A handler checks rights, and calls the group's coordinator to change or read its state (`coordination/groups.py`). The
+response is sent when the coordinator has its result.
 
     find_coordinator.py          FindCoordinator
     join_group.py                JoinGroup
@@ -15,7 +15,7 @@ response is sent when the coordinator has answered.
     consumer_group_describe.py   ConsumerGroupDescribe
     streams_group_describe.py    StreamsGroupDescribe
     delete_groups.py             DeleteGroups
-    group_description.py         GroupDescription: the common walk of the describe requests of three kinds
-    group_topics.py              the topics of a request that a client may see or read
-    merged_parts.py              MergedParts: one response from the answers of several coordinators
+    group_description.py         GroupDescription: common code of three describe requests
+    group_topics.py              topics of a request, and the client's rights to them
+    merged_parts.py              MergedParts: one response from the results of several coordinators
 """

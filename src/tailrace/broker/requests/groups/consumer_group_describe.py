@@ -1,10 +1,10 @@
 """ConsumerGroupDescribe (key 69), versions 0–1.
 
 Behaviour
-    Epochs and members of consumer groups, with what each member has and what it shall have. A classic group is told to
-    be none (GROUP_ID_NOT_FOUND): clients then ask DescribeGroups.
+    Returns epochs and members of consumer groups, with the current and the target assignment of each member. A classic
+    group gets GROUP_ID_NOT_FOUND, and clients then use DescribeGroups.
 Version notes
-    1   which protocol a member speaks
+    1   the protocol of a member (classic or consumer)
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """ConsumerGroupHeartbeat (key 68), versions 0–1.
 
 Behaviour
-    The one request of a member of a consumer group (KIP-848): it joins with epoch 0, says what has changed about it and
-    what it owns, is told its epoch and its partitions, and leaves with epoch -1, or -2 if it will be back.
+    A member of a consumer group sends only this request (KIP-848). It joins with epoch 0, reports its changes and its
+    owned partitions, and gets its epoch and its assignment. It leaves with epoch -1, or with -2 if it will be back.
 Version notes
-    1   regular expressions; a member makes its own id
+    1   regular expressions; member ids that the client creates
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def handle(
 
 
 def _check(body: ConsumerGroupHeartbeatRequest, version: int, assignors: tuple[str, ...]) -> None:
-    """A KafkaError for a request that says too little, or what cannot be."""
+    """Raise KafkaError for a missing or invalid field."""
     epoch = body.member_epoch
     if (version >= _OWN_MEMBER_ID_FROM or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH) and not body.member_id.strip():
         raise KafkaError(ErrorCode.INVALID_REQUEST, "MemberId can't be empty.")

@@ -1,8 +1,8 @@
 """DeleteGroups (key 42), versions 0–2.
 
 Behaviour
-    Forgets groups without members, and the offsets they have committed; of a share group its state first.
-    Each group has an error of its own.
+    Deletes groups without members and their committed offsets. The state of a share group is deleted first.
+    Each group has its own error.
 """
 
 from __future__ import annotations

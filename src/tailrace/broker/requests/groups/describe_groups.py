@@ -1,11 +1,11 @@
 """DescribeGroups (key 15), versions 0–6.
 
 Behaviour
-    State, protocol and members of classic groups, with what each member was given to do.
+    Returns state, protocol and members of classic groups, with the assignment of each member.
 Version notes
     3   authorized operations
     4   static members
-    6   GROUP_ID_NOT_FOUND for a group that is not there; before, it is told to be Dead
+    6   GROUP_ID_NOT_FOUND for an unknown group; before, its state is Dead
 """
 
 from __future__ import annotations

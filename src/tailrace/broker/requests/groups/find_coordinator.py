@@ -1,9 +1,9 @@
 """FindCoordinator (key 10), versions 0–6.
 
 Behaviour
-    Names the broker that coordinates a group or a transactional id: the leader of the partition that its name is hashed
-    to. The first request creates the coordinator's topic. The response waits until this broker hosts the partitions
-    that it names, so that the client's next request is not answered with NOT_COORDINATOR.
+    Returns the broker that coordinates a group or a transactional id: the leader of the partition to which the name is
+    hashed. The first request creates the coordinator's topic. The response waits until this broker hosts the new
+    partitions, so the client's next request does not fail with NOT_COORDINATOR.
 Version notes
     1   transactional ids as well as groups
     4   several keys at once
@@ -90,7 +90,7 @@ def handle(
         for key in keys
     ):
         return response
-    publisher.when_hosted(lambda then_ms: replies.answer(request, response, then_ms), now_ms)
+    publisher.when_hosted([known.topic], lambda then_ms: replies.answer(request, response, then_ms), now_ms)
     return None
 
 
@@ -100,7 +100,7 @@ def _response(version: int, found: list[FindCoordinatorResponse.Coordinator]) ->
     (only,) = found
     return FindCoordinatorResponse(
         error_code=only.error_code,
-        error_message=only.error_message or ErrorCode.NONE.name,  # as Kafka says it, in these versions
+        error_message=only.error_message or ErrorCode.NONE.name,  # as in Kafka, in these versions
         node_id=only.node_id,
         host=only.host,
         port=only.port,
@@ -128,7 +128,7 @@ def _find(
             permissions=permissions,
         )
     except KafkaError as error:
-        # Where several are told of, Kafka leaves a code that says all there is to say without words.
+        # In versions with several keys, Kafka sends no message if it only repeats the error code.
         is_plain = request.version >= _BATCHES_FROM and str(error) == error.code.name
         return FindCoordinatorResponse.Coordinator(
             key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=None if is_plain else str(error)
@@ -149,25 +149,25 @@ def _coordinator(
     key_type = request.body.key_type
     known = _KEY_TYPES.get(key_type)
     if known is None or request.version < known.from_version:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no key type {key_type}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"key type {key_type} is unknown in version {request.version}")
     operation = Operation.CLUSTER_ACTION if known.resource is AclResource.CLUSTER else Operation.DESCRIBE
     name = CLUSTER_NAME if known.resource is AclResource.CLUSTER else key
     if not permissions.allows(request, operation, known.resource, name):
         raise KafkaError(known.refusal, REFUSED if known.resource is AclResource.CLUSTER else "")
     if coordinators.get(known.topic) is None:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "there is no such coordinator yet")
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this broker has no coordinator for this key type")
     if known.topic == SHARE_GROUP_STATE and not _names_share_partition(key):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is not of the form group:topic id:partition")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is not a share partition; write group:topic id:partition")
     try:
         coordinator_topics.ensure(known.topic, now_ms)
     except KafkaError as error:
-        _log.warning("%s cannot be made: %s", known.topic, error)
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{known.topic} cannot be made: {error}") from error
+        _log.warning("%s cannot be created: %s", known.topic, error)
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{known.topic} cannot be created: {error}") from error
     partition = coordinators.partition_of(known.topic, key, controller.image)
     state = controller.image.partition(TopicPartition(known.topic, partition))
     endpoint = None if state is None else endpoint_of(controller.image, state.leader, request.context.listener)
     if state is None or endpoint is None:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "its partition has no leader")
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"partition {partition} of {known.topic} has no leader")
     return state.leader, endpoint
 
 

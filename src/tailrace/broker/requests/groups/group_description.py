@@ -1,6 +1,7 @@
-"""GroupDescription: the common walk of ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe.
+"""GroupDescription: common code of ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe.
 
-Each group is checked, described by its own coordinator shard, and put into the response at its place.
+The rights to each group are checked, and its coordinator shard describes it. The response has the groups in the order
+of the request.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ G = TypeVar("G", bound=DescribedGroup)
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription(Generic[G]):
-    """The points in which the requests for different kinds of groups differ."""
+    """The differences between the requests for the three kinds of groups."""
 
     response: Callable[..., Any]
     described: Callable[..., G]
     find: Callable[[GroupCoordinator, str], G]
-    topics: Callable[[G], Iterable[str]]  # the client must be allowed to describe them
-    topics_refused: str  # the error message otherwise
-    feature: str | None = None  # the kind of group that must be enabled
+    topics: Callable[[G], Iterable[str]]  # topics that the client must be allowed to describe
+    topics_refused: str  # the error message if the client is not allowed to
+    feature: str | None = None  # the kind of group that must be enabled, if any
     may_be_empty: bool = False  # an empty group id is looked up like any other
 
     def handle(

@@ -1,4 +1,4 @@
-"""What topics an offset request means: by name or by id, those that exist and that the client may read."""
+"""Topics of group and offset requests, by name or id, and the client's rights to them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tailrace.model.errors import ErrorCode
 class FoundTopic(NamedTuple):
     name: str
     topic: TopicImage | None
-    error: ErrorCode  # why nothing can be done for it
+    error: ErrorCode  # NONE if the topic exists and the client has the right
 
 
 def visibility_of(request: Request, *, authorizer: Authorizer) -> IsVisible:
-    """Which topics a client may know of; it may be asked long after the request."""
+    """Return a function that checks if the client may see a topic. It may be called long after the request."""
     rights, context = rights_of(authorizer), request.context
     if rights is None:
         return all_visible

@@ -1,8 +1,8 @@
 """Heartbeat (key 12), versions 0–4.
 
 Behaviour
-    A member of a classic group is alive; REBALANCE_IN_PROGRESS tells it to join again. While the group is being loaded
-    every heartbeat is good.
+    Keeps a member of a classic group alive. After REBALANCE_IN_PROGRESS the member must join again. While the group is
+    being loaded, every heartbeat succeeds.
 Version notes
     3   static members
 """

@@ -1,15 +1,15 @@
 """JoinGroup (key 11), versions 0–9.
 
 Behaviour
-    A client becomes a member of a classic group, or says that it is still there while the group rebalances. Answered
-    when everybody has joined: the leader is told all members, and hands out work with SyncGroup.
+    A client becomes a member of a classic group, or joins again during a rebalance. The response is sent when all
+    members have joined. The leader gets the list of members, and sends the assignments with SyncGroup.
 Version notes
     1   a rebalance timeout besides the session timeout
-    4   a new member is told its id first, and joins with it
+    4   a new member gets its id in an error response first, and joins again with it
     5   static members
     7   protocol type
-    8   why
-    9   the leader is told not to hand out work anew when a static member is back
+    8   the reason of the join
+    9   the leader can skip the assignment when a static member comes back
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def handle(
     if not settings.session_timeout_ms_min <= body.session_timeout_ms <= settings.session_timeout_ms_max:
         refuse(ErrorCode.INVALID_SESSION_TIMEOUT)
         return
-    wish = JoinRequest(
+    join = JoinRequest(
         group_id=body.group_id,
         member_id=member_id,
         instance_id=body.group_instance_id,
@@ -69,7 +69,7 @@ def handle(
     )
     groups.write(
         body.group_id,
-        lambda shard: shard.join(wish, answer, now_ms),
+        lambda shard: shard.join(join, answer, now_ms),
         lambda _, __: None,
         lambda error, now_ms: answer(_refused(error), now_ms),
         now_ms,

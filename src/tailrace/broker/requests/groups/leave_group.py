@@ -1,10 +1,10 @@
 """LeaveGroup (key 13), versions 0–5.
 
 Behaviour
-    Members leave a classic group, which then rebalances. An administrator sends static members away by instance id.
+    Members leave a classic group, which then rebalances. An administrator can remove static members by instance id.
 Version notes
-    3   several members, and static ones, each with an error of its own; before, the error is the request's
-    5   why
+    3   several members and static members, each with its own error; before, one error for the request
+    5   the reason of leaving
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def handle(
 
     def refuse(error: KafkaError, now_ms: int) -> None:
         response = LeaveGroupResponse(error_code=error.code)
-        if error.code is ErrorCode.UNKNOWN_MEMBER_ID:  # there is no such group
+        if error.code is ErrorCode.UNKNOWN_MEMBER_ID:  # the group does not exist
             response = LeaveGroupResponse(
                 members=[
                     LeaveGroupResponse.MemberResponse(

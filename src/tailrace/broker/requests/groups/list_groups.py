@@ -1,7 +1,7 @@
 """ListGroups (key 16), versions 0–5.
 
 Behaviour
-    The groups that this broker coordinates and that the client may see.
+    Returns the groups that this broker coordinates and that the client may describe.
 Version notes
     4   states, and a filter by them
     5   types, and a filter by them

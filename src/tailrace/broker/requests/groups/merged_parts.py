@@ -1,4 +1,4 @@
-"""MergedParts: an answer put together of parts that come one by one, each from a coordinator of its own."""
+"""MergedParts: collects the parts of one response, which arrive one by one from different coordinators."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class MergedParts(Generic[P]):
         self._answer = answer
 
     def part(self, index: int) -> Callable[[P, int], None]:
-        """What takes a part."""
+        """Return the function that receives a part."""
 
         def take(part: P, now_ms: int) -> None:
-            assert index not in self._parts, f"part {index} is there already"
+            assert index not in self._parts, f"part {index} was already received"
             self._parts[index] = part
             if len(self._parts) == self._count:
                 self._finish(now_ms)
@@ -26,7 +26,7 @@ class MergedParts(Generic[P]):
         return take
 
     def begin(self, now_ms: int) -> None:
-        """Whoever has nothing to wait for is answered as well."""
+        """Respond at once if there are no parts. Called after all parts were requested."""
         if self._count == 0:
             self._finish(now_ms)
 

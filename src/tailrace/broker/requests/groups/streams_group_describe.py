@@ -1,8 +1,8 @@
 """StreamsGroupDescribe (key 89), version 0.
 
 Behaviour
-    Epochs, topology and members of streams groups, with the tasks that each member has and those it shall have. The
-    topology is told with the numbers of partitions that were worked out, as soon as all topics are there.
+    Returns epochs, topology and members of streams groups, with the current and the target tasks of each member. When
+    all topics exist, the topology contains the resolved numbers of partitions.
 """
 
 from __future__ import annotations

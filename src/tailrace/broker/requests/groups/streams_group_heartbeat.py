@@ -1,9 +1,9 @@
 """StreamsGroupHeartbeat (key 88), version 0.
 
 Behaviour
-    The one request of a member of a streams group (KIP-1071), a thread of a Kafka Streams application: it joins with
-    epoch 0 and the application's topology, says which tasks it has, is told its epoch and its tasks, and leaves with
-    epoch -1. Topics that the application needs for itself (repartition, changelog) and that are missing are made.
+    A member of a streams group, a thread of a Kafka Streams application, sends only this request (KIP-1071). It joins
+    with epoch 0 and the application's topology, reports its tasks, and gets its epoch and its assigned tasks. It leaves
+    with epoch -1. Missing internal topics of the application (repartition, changelog) are created.
 Not implemented
     static members, warmup tasks, task offsets and regular expressions for source topics are refused, as by Kafka 4.3
 """
@@ -76,7 +76,7 @@ def handle(
         answer(result.response, now_ms)
 
     def refuse(error: KafkaError, now_ms: int) -> None:
-        is_unexpected = error.code is ErrorCode.UNKNOWN_SERVER_ERROR  # of which Kafka tells nothing
+        is_unexpected = error.code is ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka sends no message for it
         message = None if is_unexpected else error.args[0]
         answer(StreamsGroupHeartbeatResponse(error_code=error.code, error_message=message), now_ms)
 
@@ -107,15 +107,15 @@ def _heartbeat(body: StreamsGroupHeartbeatRequest, request: Request) -> StreamsH
     )
 
 
-def _sets(told: Iterable[StreamsGroupHeartbeatRequest.TaskIds]) -> TaskSets:
-    return {tasks.subtopology_id: frozenset(tasks.partitions) for tasks in told}
+def _sets(task_ids: Iterable[StreamsGroupHeartbeatRequest.TaskIds]) -> TaskSets:
+    return {tasks.subtopology_id: frozenset(tasks.partitions) for tasks in task_ids}
 
 
-# What is refused
+# Validation
 
 
 def _topics(topology: StreamsGroupHeartbeatRequest.Topology) -> list[str]:
-    """Every topic that a topology names, each once."""
+    """Return the distinct topics of a topology."""
     topics: list[str] = []
     for one in topology.subtopologies:
         topics += [*one.source_topics, *one.repartition_sink_topics]
@@ -143,7 +143,7 @@ def _require(condition: bool, message: str) -> None:
 
 
 def _check_features(body: StreamsGroupHeartbeatRequest) -> None:
-    """What the protocol provides for and Kafka 4.3 does not do yet."""
+    """Raise KafkaError for features of the protocol that Kafka 4.3 does not support yet."""
     _require(body.instance_id is None, "Static membership is not yet supported.")
     _require(body.task_offsets is None, "TaskOffsets are not supported yet.")
     _require(body.task_end_offsets is None, "TaskEndOffsets are not supported yet.")
@@ -153,7 +153,7 @@ def _check_features(body: StreamsGroupHeartbeatRequest) -> None:
 
 
 def _check(body: StreamsGroupHeartbeatRequest) -> None:
-    """A KafkaError for a request that says too little, or what cannot be."""
+    """Raise KafkaError for a missing or invalid field."""
     for name, text in (("MemberId", body.member_id), ("GroupId", body.group_id), ("RackId", body.rack_id)):
         _require(text is None or bool(text.strip()), f"{name} can't be empty.")
     epoch = body.member_epoch
@@ -194,7 +194,7 @@ def _create_topics(
     permissions: Permissions,
     throttling: Throttling,
 ) -> None:
-    """Make what is missing, in the name of whoever asks; what is refused is told with the status."""
+    """Create missing topics with the rights of the client. Errors are added to the status in the response."""
     status = next(one for one in response.status or () if one.status_code == Status.MISSING_INTERNAL_TOPICS)
     if not permissions.allows(request, Operation.CREATE, AclResource.CLUSTER, CLUSTER_NAME):
         refused = [
@@ -220,7 +220,7 @@ def _create_topics(
             forwarding.make_topic(one, request, now_ms)
         return
     charge = throttling.mutations(request, now_ms, strict=True).charge
-    assert local_controller is not None, "without controllers elsewhere, there is one here"
+    assert local_controller is not None, "a broker that does not forward has a local controller"
     results = local_controller.create_topics(CreateTopicsRequest(topics=wanted), now_ms, charge=charge).topics
     done = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
     failed = [f"{one.name} ({one.error_message})" for one in results if one.error_code not in done]

@@ -1,11 +1,11 @@
 """SyncGroup (key 14), versions 0–5.
 
 Behaviour
-    A member asks for its work; the leader of the group hands out everybody's. Answered when the leader has done so and
-    the assignment is durable.
+    Returns the assignment of a member. The leader of the group sends the assignments of all members. The response is
+    sent when the leader has sent them and they are durable.
 Version notes
     3   static members
-    5   protocol type and name have to be given, and have to be the group's
+    5   protocol type and name are required and must match the group's
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def handle(
     if not body.group_id:
         return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     answer = PendingAnswer(replies, request)
-    wish = SyncRequest(
+    sync = SyncRequest(
         group_id=body.group_id,
         member_id=body.member_id,
         instance_id=body.group_instance_id,
@@ -46,7 +46,7 @@ def handle(
     )
     groups.write(
         body.group_id,
-        lambda shard: shard.sync(wish, answer, now_ms),
+        lambda shard: shard.sync(sync, answer, now_ms),
         lambda _, __: None,
         lambda error, now_ms: answer(SyncGroupResponse(error_code=error.code), now_ms),
         now_ms,

@@ -1,4 +1,4 @@
-"""Requests about the offsets that groups commit.
+"""Requests about committed offsets of groups.
 
 offset_commit.py  OffsetCommit
 commit_plan.py    CommitPlan: the partitions of a commit, and their errors

@@ -1,7 +1,7 @@
-"""CommitPlan: which partitions of an OffsetCommit or TxnOffsetCommit can be committed, and the error of each.
+"""CommitPlan: the partitions of an OffsetCommit or TxnOffsetCommit that can be committed, and the errors of the others.
 
-A topic is refused if it does not exist or the client may not read it, a partition if the topic does not have it. The
-coordinator's verdicts on the others complete the plan.
+A topic is refused if it does not exist or the client may not read it. A partition is refused if it does not exist. The
+coordinator's verdicts on all other partitions complete the plan.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _PlannedTopic:
         self.identity = identity
         self.partitions = partitions
         self.errors = errors
-        self.is_whole = is_whole  # every partition exists, so that the coordinator's verdict is the topic's
+        self.is_whole = is_whole  # every partition exists, so the coordinator's verdict holds for the whole topic
 
     def take(self, verdict: Verdict) -> None:
         """Note the coordinator's verdict on the partitions that exist."""
@@ -49,13 +49,13 @@ class _PlannedTopic:
 
 class CommitPlan:
     def __init__(self, request: Request, *, has_ids: bool, controller: Controller, permissions: Permissions) -> None:
-        """Without `has_ids` the records of the commit do not name the topics' ids."""
+        """With `has_ids`, the records of the commit contain the ids of the topics."""
         self._request = request
         self._has_ids = has_ids
         self._controller = controller
         self._permissions = permissions
         self._topics: list[_PlannedTopic] = []
-        self._committed: list[_PlannedTopic] = []  # those with partitions to commit, as in `commits`
+        self._committed: list[_PlannedTopic] = []  # topics with partitions to commit, in the order of `commits`
         self.commits: list[TopicCommit] = []
 
     def add(self, topic: AskedTopic) -> None:

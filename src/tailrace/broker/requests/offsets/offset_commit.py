@@ -1,16 +1,16 @@
 """OffsetCommit (key 8), versions 0–10.
 
 Behaviour
-    Notes how far a group has read, for a member of the group's generation, or for anybody as long as it has no members.
-    The response is sent when the commit is durable. A partition that does not exist, or metadata that is too long, has
-    an error of its own. The offsets of a request are written as one batch, or refused if one cannot hold them.
+    Commits offsets of a group. The client must be a member of the current generation, unless the group has no members.
+    The response is sent when the commit is durable. Unknown partitions and too long metadata have an error for each
+    partition. The offsets of a request are written as one batch. They are refused if they do not fit into one.
 Version notes
-    0   no generation and member; Kafka kept these offsets in ZooKeeper, here they are as those of version 1
-    1   when it was committed, as the client says
-    2   how long it is to be kept, until 4
+    0   no generation and member; Kafka kept these offsets in ZooKeeper, Tailrace treats them like version 1
+    1   the commit timestamp of the client
+    2   the retention time (until version 4)
     6   leader epochs
     7   static members
-    9   GROUP_ID_NOT_FOUND for a generation of a group that is not there; before, ILLEGAL_GENERATION
+    9   GROUP_ID_NOT_FOUND for a generation of an unknown group; before, ILLEGAL_GENERATION
     10  topic ids instead of names
 """
 
@@ -35,7 +35,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.steps import Steps
 from tailrace.protocol.flat.offset_commit import CommitAsk, CommitTopic, parts_of
 
-TOPICS_A_STEP: Final = 256  # then a request of many topics pauses
+TOPICS_A_STEP: Final = 256  # a request with more topics pauses after each so many
 
 
 def handle(
@@ -72,12 +72,12 @@ def _plan_in_steps(commit: _Commit, plan: CommitPlan, groups: Groups, now_ms: in
 
 
 class _Commit:
-    """One OffsetCommit request, from its plan to its response."""
+    """One OffsetCommit request until its response."""
 
     __slots__ = ("_is_answered", "_now_ms", "_plan", "_replies", "_request", "_throttling", "ask")
 
     def __init__(self, request: Request, replies: Replies, throttling: Throttling) -> None:
-        ask: CommitAsk = request.body  # values of its own: nothing of it is in the frame's memory
+        ask: CommitAsk = request.body  # does not refer to the receive buffer
         self._request = request
         self._replies = replies
         self._throttling = throttling
@@ -85,7 +85,7 @@ class _Commit:
         self.ask = ask
 
     def write(self, plan: CommitPlan, groups: Groups, now_ms: int) -> None:
-        """Have the group's coordinator write what is planned."""
+        """Write the planned commits at the group's coordinator."""
         if not plan.commits:
             self.send(plan.results(), now_ms)
             return
@@ -105,7 +105,7 @@ class _Commit:
         self.send(self._plan.results(), now_ms)
 
     def _refuse(self, error: KafkaError, now_ms: int) -> None:
-        if not self._is_answered:  # a coordinator may report a failure after it has answered
+        if not self._is_answered:  # a coordinator may report a failure after its answer
             self._plan.refuse(error.code)
             self.send(self._plan.results(), now_ms)
 

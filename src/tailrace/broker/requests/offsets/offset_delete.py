@@ -1,7 +1,7 @@
 """OffsetDelete (key 47), version 0.
 
 Behaviour
-    Forgets what a group has committed for partitions of topics that none of its members subscribes to.
+    Deletes committed offsets of topics to which no member of the group subscribes.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ def handle(
     if not permissions.allows(request, Operation.DELETE, AclResource.GROUP, body.group_id):
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     response = OffsetDeleteResponse()
-    wish: list[tuple[str, list[int]]] = []
+    wanted: list[tuple[str, list[int]]] = []
     places: list[list[_Partition]] = []
     for asked in body.topics:
         found = find_topic(request, asked.name, Operation.READ, controller=controller, permissions=permissions)
-        told = _Topic(name=asked.name)
-        response.topics.append(told)
+        topic = _Topic(name=asked.name)
+        response.topics.append(topic)
         place = []
         for one in asked.partitions:
             part = _Partition(partition_index=one.partition_index, error_code=found.error)
-            told.partitions.append(part)
+            topic.partitions.append(part)
             if found.topic is not None and one.partition_index in found.topic.partitions:
                 place.append(part)
             elif found.topic is not None:
                 part.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if place:
-            wish.append((asked.name, [part.partition_index for part in place]))
+            wanted.append((asked.name, [part.partition_index for part in place]))
             places.append(place)
     if not body.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -57,7 +57,7 @@ def handle(
 
     groups.write(
         body.group_id,
-        lambda shard: shard.commits.delete(body.group_id, wish),
+        lambda shard: shard.commits.delete(body.group_id, wanted),
         finish,
         lambda error, now_ms: answer(OffsetDeleteResponse(error_code=error.code), now_ms),
         now_ms,

@@ -1,15 +1,15 @@
 """OffsetFetch (key 9), versions 0–10.
 
 Behaviour
-    How far groups have read: the partitions asked for, or all; -1 where nothing was committed. With require_stable a
-    partition whose offset is committed in a transaction that has not ended is UNSTABLE_OFFSET_COMMIT.
+    Returns the committed offsets of groups, for the requested partitions or for all; -1 if there is no committed
+    offset. With require_stable, a partition with a pending transactional commit gets UNSTABLE_OFFSET_COMMIT.
 Version notes
-    0   Kafka kept these offsets in ZooKeeper; here they are as those of version 1
-    2   all partitions of a group; an error of the whole group; before, each partition has it
+    0   Kafka kept these offsets in ZooKeeper, Tailrace treats them like version 1
+    2   all partitions of a group; one error for the whole group; before, each partition has the error
     5   leader epochs
     7   require_stable
     8   several groups
-    9   member and epoch, for groups whose members have one
+    9   member id and member epoch
     10  topic ids instead of names
 """
 
@@ -87,32 +87,36 @@ def _fetch(
     if not permissions.allows(request, Operation.DESCRIBE, AclResource.GROUP, group.group_id):
         refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED, now_ms)
         return
-    wish = None
+    wanted_topics = None
     refused: list[_Topic] = []
     if group.topics is not None:
-        wish = []
+        wanted_topics = []
         for asked in group.topics:
             identity = asked.topic_id if request.version >= OFFSET_TOPIC_IDS else asked.name
             found = find_topic(request, identity, Operation.DESCRIBE, controller=controller, permissions=permissions)
             if found.error in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
                 refused.append(_topic_refused(asked, found.error))
             else:
-                wish.append((found.name, list(asked.partition_indexes)))
+                wanted_topics.append((found.name, list(asked.partition_indexes)))
 
     def finish(topics: list[tuple[str, list[FetchedOffset]]], now_ms: int) -> None:
-        told = []
+        found = []
         for name, partitions in topics:
             if group.topics is None and not permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, name):
                 continue
-            one = _told(request.version, name, partitions, controller=controller)
+            one = _topic(request.version, name, partitions, controller=controller)
             if one is not None:
-                told.append(one)
-        take(_Group(group_id=group.group_id, topics=told + refused), now_ms)
+                found.append(one)
+        take(_Group(group_id=group.group_id, topics=found + refused), now_ms)
 
     groups.read(
         group.group_id,
         lambda shard: shard.commits.fetch(
-            group.group_id, group.member_id, group.member_epoch, wish, require_stable=request.body.require_stable
+            group.group_id,
+            group.member_id,
+            group.member_epoch,
+            wanted_topics,
+            require_stable=request.body.require_stable,
         ),
         finish,
         lambda error, now_ms: refuse(error.code, now_ms),
@@ -120,8 +124,8 @@ def _fetch(
     )
 
 
-def _told(version: int, name: str, partitions: list[FetchedOffset], *, controller: Controller) -> _Topic | None:
-    """A topic's offsets; None for one that cannot be told, since it has no id any more."""
+def _topic(version: int, name: str, partitions: list[FetchedOffset], *, controller: Controller) -> _Topic | None:
+    """Return a topic of the response, or None if the version needs topic ids and the topic was deleted."""
     topic = _Topic(
         name=name,
         partitions=[
@@ -165,7 +169,7 @@ def _refused(group: OffsetFetchRequest.OffsetFetchRequestGroup, code: ErrorCode,
 
 
 def _of_one(group: _Group, version: int) -> OffsetFetchResponse:
-    """How versions before 8 tell of the one group that they ask for."""
+    """Return the response of versions before 8, which have one group."""
     return OffsetFetchResponse(
         error_code=group.error_code if version >= _GROUP_ERROR_FROM else ErrorCode.NONE,
         topics=[

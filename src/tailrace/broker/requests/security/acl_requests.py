@@ -1,4 +1,4 @@
-"""What DescribeAcls, CreateAcls and DeleteAcls have in common: when they are refused as a whole."""
+"""Common code of DescribeAcls, CreateAcls and DeleteAcls: checks that refuse the whole request."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def has_authorizer(*, authorizer: Authorizer) -> bool:
 
 
 def names_unknown(one: Acl | AclFilter) -> bool:
-    """A code that says "unknown" is no request: Kafka closes the connection. Codes of the future are something else."""
+    """Return True if a field has the code for "unknown". Kafka closes the connection then, but not for a new code."""
     return UNKNOWN in (one.resource, one.pattern, one.operation, one.permission)
 
 
 def refusal_of_change(request: Request, *, authorizer: Authorizer, permissions: Permissions) -> ApiError:
-    """Why entries may not be changed by this client, or at all."""
+    """Return the error if the client may not change ACLs or there is no authorizer, else NO_ERROR."""
     if not permissions.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME):
         return ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
     if not has_authorizer(authorizer=authorizer):

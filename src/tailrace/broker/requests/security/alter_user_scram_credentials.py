@@ -1,8 +1,8 @@
 """AlterUserScramCredentials (key 51), version 0.
 
 Behaviour
-    Sets and removes SCRAM credentials, each user's by itself. The password stays with the client: it sends what SCRAM
-    salts and hashes it to, and the metadata has the two keys that are made of that.
+    Sets and removes SCRAM credentials. Each user has its own result. The client does not send the password: it sends
+    the salted password of SCRAM, and the metadata stores two keys that are derived from it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """CreateAcls (key 30), versions 1–3.
 
 Behaviour
-    Adds entries to the access control lists, each by itself; one that is there already counts as made. They count from
-    the answer on. SECURITY_DISABLED where there is no authorizer.
+    Creates ACLs, each with its own result. An existing ACL is not an error. The ACLs are in force when the response is
+    sent. Without an authorizer the error is SECURITY_DISABLED.
 Version notes
     1   patterns of resources
     2   flexible encoding

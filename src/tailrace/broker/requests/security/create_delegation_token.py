@@ -1,8 +1,8 @@
 """CreateDelegationToken (key 38), versions 1–3.
 
 Behaviour
-    Makes a token with which its owner can log in until it expires. Everyone may have tokens of their own; a token for
-    another owner takes CREATE_TOKENS on that user.
+    Creates a token with which its owner can log in until it expires. Every client may create tokens for itself. A token
+    for another owner needs the right CREATE_TOKENS on that user.
 Version notes
     3   tokens for other owners
 """
@@ -50,7 +50,7 @@ def handle(
     if forwarding is not None:
         forwarding.forward(request, now_ms)
         return None
-    assert local_controller is not None, "without controllers elsewhere, there is one here"
+    assert local_controller is not None, "a broker that does not forward has a local controller"
     try:
         token = local_controller.tokens.create(request.body, requester, now_ms)
     except KafkaError as error:

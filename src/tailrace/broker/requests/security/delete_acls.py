@@ -1,8 +1,8 @@
 """DeleteAcls (key 31), versions 1–3.
 
 Behaviour
-    Removes the entries of the access control lists that filters find, and tells them. They no longer count from the
-    answer on. SECURITY_DISABLED where there is no authorizer.
+    Deletes the ACLs that match the filters, and returns them. They are no longer in force when the response is sent.
+    Without an authorizer the error is SECURITY_DISABLED.
 Version notes
     1   patterns of resources
     2   flexible encoding
@@ -44,7 +44,7 @@ def handle(
 
 
 def _delete(body: DeleteAclsRequest, controller: LocalController, now_ms: int) -> Steps[DeleteAclsResponse]:
-    """Match all filters first, with pauses, then remove what they have found."""
+    """Match all filters first, with pauses, then delete the matching ACLs."""
     try:
         found, results = yield from match_acls(controller.image, body.filters)
         controller.remove_acls(found, now_ms)

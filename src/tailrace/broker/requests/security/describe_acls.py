@@ -1,8 +1,8 @@
 """DescribeAcls (key 29), versions 1–3.
 
 Behaviour
-    The entries of the access control lists that a filter finds, by the resources that they are about: of this broker's
-    metadata, wherever the controller is. SECURITY_DISABLED where there is no authorizer.
+    Returns the ACLs that match a filter, by resource, from the metadata of this broker. Without an authorizer the error
+    is SECURITY_DISABLED.
 Version notes
     1   patterns of resources
     2   flexible encoding

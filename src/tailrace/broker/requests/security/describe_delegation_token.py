@@ -1,10 +1,10 @@
 """DescribeDelegationToken (key 41), versions 1–3.
 
 Behaviour
-    Lists tokens, all or those of the given owners and renewers. A client sees the tokens that it owns or may renew;
-    others take DESCRIBE on the token, or DESCRIBE_TOKENS on its owner.
+    Returns all tokens, or the tokens of the given owners and renewers. A client sees the tokens that it owns or may
+    renew. Other tokens need the right DESCRIBE on the token, or DESCRIBE_TOKENS on its owner.
 Version notes
-    3   the principal that asked for a token
+    3   the principal that requested a token
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials (key 50), version 0.
 
 Behaviour
-    Which users have SCRAM credentials, by which mechanisms and with how many iterations; nothing that helps guessing.
+    Returns the users with SCRAM credentials, their mechanisms and iteration counts. Salts and keys are not returned.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def handle(
 
 
 def _denied(body: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
-    """The error for each user that was asked for, none by name: so does Kafka."""
+    """Return the error once for each requested user, without names, as Kafka does."""
     code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     response = DescribeUserScramCredentialsResponse
     result = response.DescribeUserScramCredentialsResult(error_code=code, error_message=None)

@@ -1,7 +1,7 @@
 """ExpireDelegationToken (key 40), versions 1–2.
 
 Behaviour
-    Sets when a token expires; a negative period removes it at once. Its owner and its renewers may do so.
+    Sets the expiry time of a token. A negative period deletes it at once. The token's owner and renewers may do this.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def handle(
     local_controller: LocalController | None,
 ) -> ExpireDelegationTokenResponse | None:
     def expire() -> int:
-        assert local_controller is not None, "without controllers elsewhere, there is one here"
+        assert local_controller is not None, "a broker that does not forward has a local controller"
         return local_controller.tokens.expire(request.body, request.context.principal, now_ms)
 
     return change_expiration(

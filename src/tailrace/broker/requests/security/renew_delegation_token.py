@@ -1,7 +1,7 @@
 """RenewDelegationToken (key 39), versions 1–2.
 
 Behaviour
-    Lets a token live longer, up to its maximum lifetime. Its owner and its renewers may do so.
+    Extends the lifetime of a token, up to its maximum. The token's owner and renewers may do this.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def handle(
     local_controller: LocalController | None,
 ) -> RenewDelegationTokenResponse | None:
     def renew() -> int:
-        assert local_controller is not None, "without controllers elsewhere, there is one here"
+        assert local_controller is not None, "a broker that does not forward has a local controller"
         return local_controller.tokens.renew(request.body, request.context.principal, now_ms)
 
     return change_expiration(

@@ -1,11 +1,11 @@
 """SaslHandshake (key 17), versions 0–1.
 
 Behaviour
-    Agrees on a mechanism, on a listener where clients have to say who they are: `broker/security/guard.py` takes it
-    before any other request. Here it arrives out of turn, and is refused.
+    Selects the SASL mechanism. `broker/security/guard.py` handles it on listeners with SASL, before any other request.
+    A request that arrives here comes in the wrong state and is refused.
 Version notes
-    0   the tokens that follow are frames of their own
-    1   they come in SaslAuthenticate requests
+    0   the SASL tokens follow as bare frames
+    1   the SASL tokens follow in SaslAuthenticate requests
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules that the requests about delegation tokens share: which connections may send them, and what rights they need."""
+"""Common code of the requests about delegation tokens: the check of the connection, and changes of the expiry."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tailrace.protocol.messages import ExpireDelegationTokenResponse, RenewDeleg
 
 Changed = TypeVar("Changed", ExpireDelegationTokenResponse, RenewDelegationTokenResponse)
 
-NO_TIME = -1  # in a response without a token
+NO_TIME = -1  # the timestamp in a response without a token
 _ANONYMOUS = "User:ANONYMOUS"
 
 
 def check_connection(request: Request, *, config: BrokerConfig) -> None:
-    """Raise DELEGATION_TOKEN_REQUEST_NOT_ALLOWED on connections without a login, or whose login was itself a token."""
+    """Raise DELEGATION_TOKEN_REQUEST_NOT_ALLOWED if the client has not logged in, or has logged in with a token."""
     context = request.context
     protocols = {one.name: one.security_protocol for one in config.listeners}
     protocol = protocols.get(context.listener, "PLAINTEXT")
@@ -36,7 +36,7 @@ def change_expiration(
     config: BrokerConfig,
     forwarding: Forwarding | None,
 ) -> Changed | None:
-    """Answer a request that changes when a token expires; below other controllers it is forwarded to them."""
+    """Handle a request that changes the expiry of a token. Forward it if the controllers are other nodes."""
     try:
         check_connection(request, config=config)
     except KafkaError as error:

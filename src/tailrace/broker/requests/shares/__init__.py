@@ -1,7 +1,7 @@
-"""Requests about share groups and about the state that is kept of them. Share fetches are in data/.
+"""Requests about share groups and their persisted state. Share fetches are in data/.
 
-Members and offsets are the group coordinator's (`coordination/groups.py`); the state of share partitions is kept by the
-share coordinator (`broker/shares/share_states.py`), to which other brokers send the …_state requests.
+The group coordinator keeps members and offsets (`coordination/groups.py`). The share coordinator keeps the state of
+share partitions (`broker/shares/share_coordinator.py`). Other brokers send it the …_state requests.
 
     share_group_heartbeat.py           ShareGroupHeartbeat
     share_group_describe.py            ShareGroupDescribe

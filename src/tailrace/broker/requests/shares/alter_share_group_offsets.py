@@ -1,7 +1,7 @@
 """AlterShareGroupOffsets (key 91), version 0.
 
 Behaviour
-    A share group without members begins anew at these offsets; one that there is not yet is made by it.
+    Sets the start offsets of a share group without members. An unknown group is created.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def handle(
     if not group_id:
         return AlterShareGroupOffsetsResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     topics = {topic.topic_name: topic for topic in body.topics}
-    told = [_checked(request, topic, controller=controller, permissions=permissions) for topic in topics.values()]
+    results = [_checked(request, topic, controller=controller, permissions=permissions) for topic in topics.values()]
     wanted = {
         topic.topic_name: {one.partition_index: one.start_offset for one in topic.partitions}
-        for topic, known in zip(topics.values(), told, strict=True)
+        for topic, known in zip(topics.values(), results, strict=True)
         if known.topic_id != bytes(16)
         and permissions.allows(request, Operation.READ, AclResource.TOPIC, topic.topic_name)
     }
@@ -56,12 +56,12 @@ def handle(
         begin_state(wanted, finish, now_ms, try_again_soon=False, groups=groups, shares=shares)
 
     def finish(errors: Errors, now_ms: int) -> None:
-        for topic in told:
+        for topic in results:
             for one in topic.partitions:
                 error = errors.get((topic.topic_id, one.partition_index))
                 if error is not None:
                     one.error_code, one.error_message = error.code, str(error)
-        answer(AlterShareGroupOffsetsResponse(responses=told), now_ms)
+        answer(AlterShareGroupOffsetsResponse(responses=results), now_ms)
 
     def refuse(error: KafkaError, now_ms: int) -> None:
         answer(AlterShareGroupOffsetsResponse(error_code=error.code, error_message=str(error)), now_ms)
@@ -77,7 +77,7 @@ def _checked(
     controller: Controller,
     permissions: Permissions,
 ) -> _Topic:
-    """What is told of a topic if nothing else goes wrong."""
+    """Return the result of a topic before its state is changed: no error, or why the topic is refused."""
     known = controller.image.topics.get(asked.topic_name)
     code, count = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0 if known is None else len(known.partitions)
     if not permissions.allows(request, Operation.READ, AclResource.TOPIC, asked.topic_name):

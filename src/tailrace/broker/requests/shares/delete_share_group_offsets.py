@@ -1,7 +1,7 @@
 """DeleteShareGroupOffsets (key 92), version 0.
 
 Behaviour
-    A share group without members forgets how far it has come in topics.
+    Deletes the state of topics in a share group without members.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def handle(
         return DeleteShareGroupOffsetsResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     names = dict.fromkeys(topic.topic_name for topic in body.topics)
     allowed = [name for name in names if permissions.allows(request, Operation.READ, AclResource.TOPIC, name)]
-    told = [_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in names if name not in allowed]
+    results = [_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in names if name not in allowed]
     answer = PendingAnswer(replies, request)
 
     def refuse(error: KafkaError, now_ms: int) -> None:
@@ -52,23 +52,23 @@ def handle(
     def delete(deletion: Deletion, now_ms: int) -> None:
         topics, by_id = controller.image.topics, controller.image.topics_by_id
         for name in deletion.unknown:
-            told.append(_refused(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            results.append(_refused(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             if name in topics:
-                told[-1].error_message = "There is no offset information to delete."
+                results[-1].error_message = "There is no offset information to delete."
         known = {topic: by_id[topic].name for topic in deletion.partitions}
 
         def finish(errors: Errors, now_ms: int) -> None:
             failed = {topic: error.code for (topic, _), error in errors.items()}
-            told.extend(_refused(known[topic], code, topic) for topic, code in failed.items())
+            results.extend(_refused(known[topic], code, topic) for topic, code in failed.items())
             done = [topic for topic in known if topic not in failed]
-            told.extend(_Topic(topic_name=known[topic], topic_id=topic) for topic in done)
+            results.extend(_Topic(topic_name=known[topic], topic_id=topic) for topic in done)
             if not done:
-                answer(DeleteShareGroupOffsetsResponse(responses=told), now_ms)
+                answer(DeleteShareGroupOffsetsResponse(responses=results), now_ms)
                 return
             groups.write(
                 group_id,
                 lambda shard: shard.share_offsets.deleted(group_id, done, now_ms),
-                lambda _, now_ms: answer(DeleteShareGroupOffsetsResponse(responses=told), now_ms),
+                lambda _, now_ms: answer(DeleteShareGroupOffsetsResponse(responses=results), now_ms),
                 refuse,
                 now_ms,
             )

@@ -1,7 +1,7 @@
 """DeleteShareGroupState (key 86), version 0.
 
 Behaviour
-    The share coordinator forgets a share group's state of partitions; to forget what is not known is no error.
+    Deletes the state of a share group's partitions at the share coordinator. Unknown state is not an error.
 """
 
 from __future__ import annotations
@@ -9,23 +9,24 @@ from __future__ import annotations
 from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.permissions import Permissions
-from tailrace.broker.shares.share_state_request import Take, Told, answer_partitions, fine
-from tailrace.broker.shares.share_states import ShareStates
+from tailrace.broker.shares.share_coordinator import ShareCoordinator
+from tailrace.broker.shares.share_state_request import ResultFields, Take, answer_partitions, take_success
 from tailrace.protocol.messages import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
-from tailrace.shares.state.share_state_coordinator import SharePartitionKey
+from tailrace.shares.state.persisted_state import SharePartitionKey
 
 
 def handle(
-    request: Request, now_ms: int, *, permissions: Permissions, replies: Replies, share_states: ShareStates
+    request: Request, now_ms: int, *, permissions: Permissions, replies: Replies, share_coordinator: ShareCoordinator
 ) -> DeleteShareGroupStateResponse | None:
     body: DeleteShareGroupStateRequest = request.body
 
     def ask(key: SharePartitionKey, asked: DeleteShareGroupStateRequest.PartitionData, take: Take, now_ms: int) -> None:
-        share_states.delete(key, fine(take), take, now_ms)
+        share_coordinator.delete(key, take_success(take), take, now_ms)
 
-    def result(topic_id: bytes, partitions: list[Told]) -> DeleteShareGroupStateResponse.DeleteStateResult:
+    def result(topic_id: bytes, partitions: list[ResultFields]) -> DeleteShareGroupStateResponse.DeleteStateResult:
         return DeleteShareGroupStateResponse.DeleteStateResult(
-            topic_id=topic_id, partitions=[DeleteShareGroupStateResponse.PartitionResult(**told) for told in partitions]
+            topic_id=topic_id,
+            partitions=[DeleteShareGroupStateResponse.PartitionResult(**fields) for fields in partitions],
         )
 
     return answer_partitions(

@@ -1,8 +1,8 @@
 """DescribeShareGroupOffsets (key 90), versions 0–1.
 
 Behaviour
-    Where share groups begin to read partitions, and how many records are left; -1 for what they have not begun. Without
-    topics, everything that a group's state is kept of.
+    Returns the start offsets of share groups in partitions and their lag; -1 for partitions that a group has not begun
+    to read. Without topics, all partitions with state of the group are returned.
 Version notes
     1   the lag
 """
@@ -26,7 +26,7 @@ from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
-from tailrace.shares.state.share_state import UNINITIALIZED_OFFSET, UNKNOWN_COUNT, ShareState
+from tailrace.shares.state.persisted_state import UNINITIALIZED_OFFSET, UNKNOWN_COUNT, PersistedState
 
 _Asked: TypeAlias = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
 _Group: TypeAlias = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
@@ -85,7 +85,7 @@ def _describe(
         groups.read(
             group_id,
             lambda shard: shard.share_offsets.kept(group_id),
-            lambda kept, now_ms: _tell(
+            lambda kept, now_ms: _read_state(
                 group_id,
                 _visible(request, kept, controller=controller, permissions=permissions),
                 [],
@@ -110,7 +110,7 @@ def _describe(
                 others.append(_without(topic.topic_name, topic.partitions, ErrorCode.NONE))
             else:
                 known[found.id] = list(topic.partitions)
-        _tell(group_id, known, others, take, now_ms, controller=controller, shares=shares)
+        _read_state(group_id, known, others, take, now_ms, controller=controller, shares=shares)
 
 
 def _visible(
@@ -127,7 +127,7 @@ def _visible(
 
 
 def _without(name: str, partitions: list[int], code: ErrorCode) -> _Topic:
-    """A topic that there is not, or that is none of the client's business."""
+    """Return the result of a topic that does not exist or that the client may not describe."""
     return _Topic(
         topic_name=name,
         partitions=[
@@ -142,7 +142,7 @@ def _without(name: str, partitions: list[int], code: ErrorCode) -> _Topic:
     )
 
 
-def _tell(
+def _read_state(
     group_id: str,
     asked: Mapping[bytes, list[int]],
     others: list[_Topic],
@@ -172,18 +172,18 @@ def _tell(
         begun = [
             TopicPartition(names[topic], number)
             for (topic, number), summary in summaries.items()
-            if isinstance(summary, ShareState) and _has_lag(summary)
+            if isinstance(summary, PersistedState) and _has_lag(summary)
         ]
         shares.ends.ask(begun, lambda ends, now_ms: finish(summaries, ends, now_ms), now_ms)
 
     read_summaries(group_id, asked, find_ends, now_ms, shares=shares)
 
 
-def _has_lag(summary: ShareState) -> bool:
+def _has_lag(summary: PersistedState) -> bool:
     return summary.start_offset != UNINITIALIZED_OFFSET and summary.delivery_complete_count != UNKNOWN_COUNT
 
 
-def _described(partition: int, summary: ShareState | KafkaError | None, end: int | KafkaError | None) -> _Partition:
+def _described(partition: int, summary: PersistedState | KafkaError | None, end: int | KafkaError | None) -> _Partition:
     if summary is None or isinstance(summary, KafkaError):
         return _Partition(partition_index=partition, start_offset=UNINITIALIZED_OFFSET, lag=UNKNOWN_LAG)
     if isinstance(end, KafkaError):

@@ -1,9 +1,9 @@
 """ReadShareGroupStateSummary (key 87), versions 0–1.
 
 Behaviour
-    How far a share group has come in partitions, without what became of single records; nobody is fenced by it.
+    Returns the progress of a share group in partitions, without the states of single records. It fences no leader.
 Version notes
-    1   how many records behind the start offset are done with
+    1   the number of records after the start offset whose delivery is complete
 """
 
 from __future__ import annotations
@@ -11,27 +11,28 @@ from __future__ import annotations
 from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.permissions import Permissions
-from tailrace.broker.shares.share_state_request import Take, Told, answer_partitions
-from tailrace.broker.shares.share_states import ShareStates
+from tailrace.broker.shares.share_coordinator import ShareCoordinator
+from tailrace.broker.shares.share_state_request import ResultFields, Take, answer_partitions
 from tailrace.protocol.messages import ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse
-from tailrace.shares.state.share_state import UNINITIALIZED_OFFSET, UNKNOWN_COUNT, ShareState
-from tailrace.shares.state.share_state_coordinator import SharePartitionKey
+from tailrace.shares.state.persisted_state import UNINITIALIZED_OFFSET, UNKNOWN_COUNT, PersistedState, SharePartitionKey
 
 
 def handle(
-    request: Request, now_ms: int, *, permissions: Permissions, replies: Replies, share_states: ShareStates
+    request: Request, now_ms: int, *, permissions: Permissions, replies: Replies, share_coordinator: ShareCoordinator
 ) -> ReadShareGroupStateSummaryResponse | None:
     body: ReadShareGroupStateSummaryRequest = request.body
 
     def ask(
         key: SharePartitionKey, asked: ReadShareGroupStateSummaryRequest.PartitionData, take: Take, now_ms: int
     ) -> None:
-        share_states.read_summary(key, lambda state, now_ms: take(_told(state), now_ms), take, now_ms)
+        share_coordinator.read_summary(key, lambda state, now_ms: take(_fields(state), now_ms), take, now_ms)
 
-    def result(topic_id: bytes, partitions: list[Told]) -> ReadShareGroupStateSummaryResponse.ReadStateSummaryResult:
+    def result(
+        topic_id: bytes, partitions: list[ResultFields]
+    ) -> ReadShareGroupStateSummaryResponse.ReadStateSummaryResult:
         return ReadShareGroupStateSummaryResponse.ReadStateSummaryResult(
             topic_id=topic_id,
-            partitions=[ReadShareGroupStateSummaryResponse.PartitionResult(**told) for told in partitions],
+            partitions=[ReadShareGroupStateSummaryResponse.PartitionResult(**fields) for fields in partitions],
         )
 
     return answer_partitions(
@@ -46,7 +47,7 @@ def handle(
     )
 
 
-def _told(state: ShareState | None) -> Told:
+def _fields(state: PersistedState | None) -> ResultFields:
     if state is None:
         return {"start_offset": UNINITIALIZED_OFFSET, "delivery_complete_count": UNKNOWN_COUNT}
     return {

@@ -1,8 +1,8 @@
 """ShareGroupDescribe (key 77), version 1.
 
 Behaviour
-    Epochs and members of share groups, with what each member has. Any other group is told to be none
-    (GROUP_ID_NOT_FOUND).
+    Returns epochs and members of share groups, with the assignment of each member. A group of another type gets
+    GROUP_ID_NOT_FOUND.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """ShareGroupHeartbeat (key 76), version 1.
 
 Behaviour
-    The one request of a member of a share group (KIP-932): it joins with epoch 0, says what has changed about it, is
-    told its epoch and its partitions, and leaves with epoch -1. Partitions are assigned once their state is
-    initialized, which the first heartbeat that subscribes to them sets going.
+    A member of a share group sends only this request to its group coordinator (KIP-932). It joins with epoch 0, reports
+    its changes, gets its epoch and its assignment, and leaves with epoch -1. Partitions are assigned when their state
+    is initialized. The first heartbeat that subscribes to a topic starts the initialization.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
-_MEMBER_ID_MAX = 36  # a UUID
+_MEMBER_ID_MAX = 36  # the length of a UUID
 
 
 def handle(
@@ -69,7 +69,7 @@ def handle(
 
 
 def _check(body: ShareGroupHeartbeatRequest) -> None:
-    """A KafkaError for a request that says too little, or what cannot be."""
+    """Raise KafkaError for a missing or invalid field."""
     for name, text in (("MemberId", body.member_id), ("GroupId", body.group_id), ("RackId", body.rack_id)):
         if text is not None and not text.strip():
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} can't be empty.")

@@ -1,9 +1,9 @@
 """WriteShareGroupState (key 85), versions 0–1.
 
 Behaviour
-    A partition's leader tells what has become of records that a share group was given.
+    Stores the delivery states of a share group's records, sent by the leader of the partition.
 Version notes
-    1   how many records behind the start offset are done with
+    1   the number of records after the start offset whose delivery is complete
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from __future__ import annotations
 from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.permissions import Permissions
-from tailrace.broker.shares.share_state_request import Take, Told, answer_partitions, fine
-from tailrace.broker.shares.share_states import ShareStates
+from tailrace.broker.shares.share_coordinator import ShareCoordinator
+from tailrace.broker.shares.share_state_request import ResultFields, Take, answer_partitions, take_success
 from tailrace.protocol.messages import WriteShareGroupStateRequest, WriteShareGroupStateResponse
-from tailrace.shares.state.share_state import state_batches
-from tailrace.shares.state.share_state_coordinator import SharePartitionKey, ShareWrite
+from tailrace.shares.state.persisted_state import SharePartitionKey, ShareWrite, state_batches
 
 
 def handle(
-    request: Request, now_ms: int, *, permissions: Permissions, replies: Replies, share_states: ShareStates
+    request: Request, now_ms: int, *, permissions: Permissions, replies: Replies, share_coordinator: ShareCoordinator
 ) -> WriteShareGroupStateResponse | None:
     body: WriteShareGroupStateRequest = request.body
 
@@ -31,11 +30,12 @@ def handle(
             asked.delivery_complete_count,
             state_batches(asked.state_batches),
         )
-        share_states.write(key, write, fine(take), take, now_ms)
+        share_coordinator.write(key, write, take_success(take), take, now_ms)
 
-    def result(topic_id: bytes, partitions: list[Told]) -> WriteShareGroupStateResponse.WriteStateResult:
+    def result(topic_id: bytes, partitions: list[ResultFields]) -> WriteShareGroupStateResponse.WriteStateResult:
         return WriteShareGroupStateResponse.WriteStateResult(
-            topic_id=topic_id, partitions=[WriteShareGroupStateResponse.PartitionResult(**told) for told in partitions]
+            topic_id=topic_id,
+            partitions=[WriteShareGroupStateResponse.PartitionResult(**fields) for fields in partitions],
         )
 
     return answer_partitions(

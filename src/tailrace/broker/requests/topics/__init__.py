@@ -1,12 +1,12 @@
 """Requests about topics, their partitions and replicas.
 
-A change is decided by the controller of this node. Where the controllers are other nodes, the dispatcher forwards it
-and no handler sees it. Metadata is answered from the image.
+The controller of this node decides on changes. If the controllers are other nodes, the dispatcher forwards the requests
+to them, and no handler is called. Metadata requests are answered from the metadata image.
 
     metadata.py                       Metadata
-    encoded_topics.py                 EncodedTopics: encoded parts of Metadata responses, kept for the next client
-    topic_view.py                     topics as a client of a listener sees them
-    auto_creation.py                  topics that are created when a client asks for them
+    encoded_topics.py                 EncodedTopics: a cache of encoded topics for Metadata responses
+    topic_view.py                     partitions as clients of a listener see them
+    auto_creation.py                  topics that are created on first use
     describe_topic_partitions.py      DescribeTopicPartitions
     create_topics.py                  CreateTopics
     delete_topics.py                  DeleteTopics

@@ -1,10 +1,10 @@
 """AlterPartitionReassignments (key 45), versions 0–1.
 
 Behaviour
-    Moves the replicas of partitions to other brokers, or (null) takes a move back. On one node there is only one
-    place where they can be: what is asked for is either so already or refused.
+    Moves replicas of partitions to other brokers, or cancels a reassignment (null). In a cluster of one node, only the
+    existing assignment is accepted.
 Version notes
-    1   the number of replicas can be made to stay the same
+    1   the client can forbid a change of the replication factor
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def handle(
 
 
 def _denied(body: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
-    """The error as a whole, and for each partition."""
+    """Return the error for the whole request and for each partition."""
     response, code = AlterPartitionReassignmentsResponse, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return response(
         error_code=code,

@@ -1,4 +1,4 @@
-"""Topics that are made because a client asked for them (auto.create.topics.enable), with the broker's defaults."""
+"""Creation of topics on first use (auto.create.topics.enable), with the broker's defaults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def auto_create_topic(
     permissions: Permissions,
     throttling: Throttling,
 ) -> None:
-    """Make a topic that is not there. KafkaError if it is not made, or not yet: clients ask again."""
+    """Create a missing topic. Raise KafkaError if it is refused or not created yet; clients retry."""
     if not may_create(request, name, permissions=permissions):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
@@ -30,9 +30,9 @@ def auto_create_topic(
         forwarding.make_topic(topic, request, now_ms)
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     charge = throttling.mutations(request, now_ms, strict=True).charge
-    assert local_controller is not None, "without controllers elsewhere, there is one here"
+    assert local_controller is not None, "a broker that does not forward has a local controller"
     result = local_controller.create_topics(CreateTopicsRequest(topics=[topic]), now_ms, charge=charge).topics[0]
     if result.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # as before it is made
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # as for a missing topic
     if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         raise KafkaError(ErrorCode(result.error_code), result.error_message or "")

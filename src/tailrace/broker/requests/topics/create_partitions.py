@@ -3,7 +3,7 @@
 Behaviour
     Gives topics more partitions; never fewer. Counts towards controller_mutation_rate.
 Version notes
-    3   THROTTLING_QUOTA_EXCEEDED; before, all is done and the connection pauses
+    3   THROTTLING_QUOTA_EXCEEDED; before, all partitions are created and the connection pauses
 """
 
 from __future__ import annotations
@@ -37,4 +37,8 @@ def handle(
         may_alter=lambda name: permissions.allows(request, Operation.ALTER, AclResource.TOPIC, name),
         charge=quota.charge,
     )
-    publisher.when_hosted(lambda then_ms: replies.answer(request, response, then_ms, quota.throttle_ms), now_ms)
+    publisher.when_hosted(
+        [one.name for one in response.results],
+        lambda then_ms: replies.answer(request, response, then_ms, quota.throttle_ms),
+        now_ms,
+    )

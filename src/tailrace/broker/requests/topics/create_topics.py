@@ -1,8 +1,9 @@
 """CreateTopics (key 19), versions 0–7.
 
 Behaviour
-    Makes topics, each by itself: one that is refused does not spoil the others. Answered when the metadata is durable
-    and the partitions can be used. Counts towards controller_mutation_rate.
+    Makes topics, each by itself: one that is refused does not spoil the others. The response is sent when the metadata
+    is durable and the partitions can be used, or five seconds later if there are very many. Counts
+    towards controller_mutation_rate.
 Version notes
     1   validate_only
     4   -1 partitions or replicas: the broker's default
@@ -46,4 +47,8 @@ def handle(
         ),
         charge=quota.charge,
     )
-    publisher.when_hosted(lambda then_ms: replies.answer(request, response, then_ms, quota.throttle_ms), now_ms)
+    publisher.when_hosted(
+        [one.name for one in response.topics],
+        lambda then_ms: replies.answer(request, response, then_ms, quota.throttle_ms),
+        now_ms,
+    )

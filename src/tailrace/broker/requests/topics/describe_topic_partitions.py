@@ -1,8 +1,8 @@
 """DescribeTopicPartitions (key 75), version 0.
 
 Behaviour
-    Like Metadata, page by page: topics in order of their names, at most `response_partition_limit` partitions, and a
-    cursor to go on from. Without topics all are told. Eligible leader replicas too.
+    Like Metadata, but in pages: topics in the order of their names, at most `response_partition_limit` partitions, and
+    a cursor for the next page. Without topics, all topics are returned. Partitions have their eligible leader replicas.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def handle(
     if cursor is not None and (
         cursor.partition_index < 0 or not (everything or any(one.name == cursor.topic_name for one in body.topics))
     ):
-        # There is no place for an error but at the topics.
+        # The response has no error field except those of topics.
         code = ErrorCode.INVALID_REQUEST
         return DescribeTopicPartitionsResponse(topics=[Topic(error_code=code, name=one.name) for one in body.topics])
     names = sorted(controller.image.topics) if everything else sorted({one.name for one in body.topics})
@@ -48,7 +48,7 @@ def handle(
     visible = [name for name in names if ask(request, Operation.DESCRIBE, AclResource.TOPIC, name)]
     response = _page(request, visible, cursor, room, authorizer=authorizer, controller=controller)
     if not everything:
-        # Those come last, whatever their names, and again with each page.
+        # As in Kafka, refused topics come last, and on each page.
         refused = sorted(set(names).difference(visible))
         response.topics += [Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name) for name in refused]
     return response

@@ -1,8 +1,8 @@
 """ElectLeaders (key 43), versions 0–2.
 
 Behaviour
-    Makes the preferred replica of partitions their leader, or, as an unclean election, whichever replica is alive.
-    Null asks for all partitions, and then only those are told of that something was done for or went wrong.
+    Elects the preferred replica as leader of partitions, or any live replica in an unclean election. Null means all
+    partitions; the response then only has partitions with a new leader or an error.
 Version notes
     0   preferred replicas only
     1   the kind of election

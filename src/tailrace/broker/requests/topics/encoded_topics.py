@@ -1,8 +1,8 @@
-"""EncodedTopics: the topics of a Metadata answer, each as it was last encoded.
+"""EncodedTopics: a cache of encoded topics for Metadata responses.
 
-Whoever asks for all topics of a large cluster makes the broker say the same thing again and again. What is said of a
-topic depends on its registration, which is another object once it has changed, and on those of the brokers that have
-replicas of it, likewise; and on the listener and version that are asked in. So it is kept while these are the same.
+Clients that request all topics of a large cluster get nearly the same response each time. The bytes of a topic depend
+on the listener, the version, the topic's image, and the registrations of the brokers with replicas of it. An image or
+registration that changes becomes another object. So a cached topic is valid while these objects are identical.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tailrace.protocol.primitives import uvarint
 Brokers: TypeAlias = Mapping[BrokerId, BrokerRegistration]
 Describe: TypeAlias = Callable[[TopicImage], MetadataResponse.MetadataResponseTopic]
 
-_KEPT_BYTES_MAX: Final = 64 * 1024 * 1024  # a million partitions in one version
-_WAYS_MAX: Final = 4  # listeners and versions at the same time
+_KEPT_BYTES_MAX: Final = 64 * 1024 * 1024  # about a million partitions in one version
+_FORMS_MAX: Final = 4  # cached pairs of listener and version
 _CLUSTER_OPERATIONS: Final = range(8, 11)
 _FLEXIBLE_FROM: Final = 9
 _ERROR_FROM: Final = first_version_with("MetadataResponse", "error_code")
@@ -34,11 +34,11 @@ _ERROR_FROM: Final = first_version_with("MetadataResponse", "error_code")
 class _Encoded(NamedTuple):
     topic: TopicImage
     data: bytes
-    codes: dict[int, int]  # how often it tells an error code
+    codes: dict[int, int]  # how often it contains an error code
 
 
-class _Kept:
-    """What is said in one way."""
+class _Form:
+    """The encoded topics for one listener and version."""
 
     def __init__(self, brokers: Brokers) -> None:
         self.brokers = brokers
@@ -48,8 +48,8 @@ class _Kept:
 
 class EncodedTopics:
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], _Kept] = {}  # by listener and version, the last used last
-        self.encoded = 0  # how often a topic was
+        self._kept: dict[tuple[str, int], _Form] = {}  # by listener and version, in the order of last use
+        self.encoded = 0  # topics encoded so far
 
     def clear(self) -> None:
         """Forget all encoded topics."""
@@ -69,7 +69,7 @@ class EncodedTopics:
         known: Mapping[bytes, _Encoded] = {} if before is None else before.topics
         changed = _changed({} if before is None else before.brokers, brokers)
         room = _KEPT_BYTES_MAX - sum(one.size for one in self._kept.values() if one is not before)
-        now = _Kept(brokers)
+        now = _Form(brokers)
         found: list[bytes] = []
         for topic in topics:
             encoded = known.get(topic.id)
@@ -84,7 +84,7 @@ class EncodedTopics:
             yield
         self._kept.pop((listener, version), None)
         self._kept[listener, version] = now
-        while len(self._kept) > _WAYS_MAX:
+        while len(self._kept) > _FORMS_MAX:
             del self._kept[next(iter(self._kept))]
         return found
 
@@ -93,14 +93,14 @@ class EncodedTopics:
         alone = MetadataResponse(topics=[describe(topic)])
         codes: defaultdict[int, int] = defaultdict(int)
         error_counter(MetadataResponse)(alone, codes)
-        codes[alone.error_code] -= 1  # the answer's own
+        codes[alone.error_code] -= 1  # the error code of the response itself
         data = alone.encode(version)
         tail = _tail_size(version)
         return _Encoded(topic, data[_head_size(version) : len(data) - tail], dict(codes))
 
 
 def _changed(before: Brokers, now: Brokers) -> set[BrokerId]:
-    """The brokers that are not what they were."""
+    """Return the brokers whose registrations have changed."""
     return set() if before is now else {one for one in {*before, *now} if before.get(one) is not now.get(one)}
 
 
@@ -110,17 +110,17 @@ def _is_on(topic: TopicImage, brokers: set[BrokerId]) -> bool:
 
 @cache
 def _head_size(version: int) -> int:
-    """How much comes before the topics; their number takes as much for none as for one."""
+    """Return the size of the fields before the topics. The count of topics has the same size for none and for one."""
     return len(MetadataResponse().encode(version)) - _tail_size(version)
 
 
 def _tail_size(version: int) -> int:
-    """How much comes behind the topics."""
+    """Return the size of the fields after the topics."""
     return 4 * (version in _CLUSTER_OPERATIONS) + 2 * (version >= _ERROR_FROM) + (version >= _FLEXIBLE_FROM)
 
 
 class WholeMetadata(MetadataResponse):
-    """An answer whose topics are encoded already."""
+    """A response whose topics are already encoded."""
 
     encoded_topics: list[bytes]
 

@@ -1,7 +1,7 @@
 """ListPartitionReassignments (key 46), version 0.
 
 Behaviour
-    The partitions, of those asked for or of all (null), whose replicas are on the move.
+    Returns the partitions that are being reassigned, among the requested ones or all (null).
 """
 
 from __future__ import annotations

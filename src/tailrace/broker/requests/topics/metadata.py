@@ -1,8 +1,8 @@
 """Metadata (key 3), versions 0–13.
 
 Behaviour
-    Brokers that are alive, and for the topics asked for their partitions with leaders, replicas and in-sync replicas.
-    A topic that does not exist is created, where the broker and the client allow it, and told at once.
+    Returns the live brokers, and the partitions of the requested topics with leaders, replicas and in-sync replicas.
+    A missing topic is created if the broker and the client allow it, and is part of the same response.
 Version notes
     0   an empty list asks for all topics, as null does from version 1 on
     1   controller, rack, internal topics
@@ -11,8 +11,8 @@ Version notes
     5   offline replicas
     7   leader epochs
     8   authorized operations, until 10 also of the cluster
-    10  topic ids; asked by from 12 on
-    13  an error of the whole request
+    10  topic ids; from 12 on also in the request
+    13  an error for the whole request
 """
 
 from __future__ import annotations
@@ -95,15 +95,19 @@ def handle(
     _add_cluster(response, request, authorizer=authorizer, controller=controller)
     if controller.image is before:
         return response
-    # A topic was made for this: whoever is told of it can use it.
-    publisher.when_hosted(lambda then_ms: replies.answer(request, response, then_ms), now_ms)
+    # A topic was created: the response waits until clients can use it.
+    publisher.when_hosted(
+        [one.name for one in response.topics if one.name],
+        lambda then_ms: replies.answer(request, response, then_ms),
+        now_ms,
+    )
     return None
 
 
 def _add_cluster(
     response: MetadataResponse, request: Request, *, authorizer: Authorizer, controller: Controller
 ) -> None:
-    """Add what a response says besides topics."""
+    """Add the fields of a response that are not topics."""
     context = request.context
     response.brokers = [
         MetadataResponse.MetadataResponseBroker(
@@ -152,13 +156,16 @@ def _all_topics(
 
 
 def _brokers(*, controller: Controller) -> Iterable[BrokerRegistration]:
-    """Those alive. Where none is, which all controllers' silence may lead to for a moment, those that were: a client
-    that is told of none, as librdkafka is by Kafka then, forgets where to ask again."""
+    """Return the live brokers, or all registered brokers if none is live.
+
+    No broker may be live for a moment if all controllers fail. Kafka then returns no brokers, and clients such as
+    librdkafka have no address left for a retry.
+    """
     return controller.image.unfenced_brokers() or controller.image.brokers.values()
 
 
 def _refuse_whole(body: MetadataRequest, version: int) -> MetadataResponse | None:
-    """A request that names a topic in a way that its version does not have is not answered in part."""
+    """Return a refusal of the whole request if it names a topic in a form that its version does not have."""
     wanted = body.topics or []
     if version >= _IDS_FROM and all(one.name is not None or one.topic_id != _ZERO_ID for one in wanted):
         return None
@@ -172,7 +179,7 @@ def _refuse_whole(body: MetadataRequest, version: int) -> MetadataResponse | Non
 
 
 def _distinct(wanted: list[MetadataRequest.MetadataRequestTopic]) -> list[MetadataRequest.MetadataRequestTopic]:
-    """Each topic once. Where some are named by id, only those count."""
+    """Return each topic once. If some have ids, topics without an id are ignored."""
     by_id = {one.topic_id: one for one in wanted if one.topic_id != _ZERO_ID}
     return list(by_id.values()) if by_id else list({one.name: one for one in wanted}.values())
 
@@ -199,15 +206,15 @@ def _answer(
         if topic is None:
             return _problem(ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
         if not _may_see(request, topic.name, permissions=permissions):
-            # Who may not see a topic does not learn the name behind its id.
+            # A client without the right to a topic must not learn its name.
             return _problem(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=wanted.topic_id)
         return _describe(request, topic, authorizer=authorizer, controller=controller)
     name = wanted.name
-    assert name is not None, "such a request is refused as a whole"
+    assert name is not None, "a topic without a name and an id refuses the whole request"
     if not _may_see(request, name, permissions=permissions):
         return _problem(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
     if name not in controller.image.topics:
-        error = _make_missing(
+        error = _create_missing(
             request,
             name,
             now_ms,
@@ -225,7 +232,7 @@ def _answer(
     return _describe(request, controller.image.topics[name], authorizer=authorizer, controller=controller)
 
 
-def _make_missing(
+def _create_missing(
     request: Request,
     name: str,
     now_ms: int,
@@ -236,7 +243,7 @@ def _make_missing(
     permissions: Permissions,
     throttling: Throttling,
 ) -> ErrorCode | None:
-    """Create a topic that is not there, or say why not."""
+    """Create a missing topic. Return the error if it is not created."""
     if name_problem(name):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if not (request.body.allow_auto_topic_creation and config.flag("auto.create.topics.enable")):

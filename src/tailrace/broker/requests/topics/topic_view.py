@@ -1,4 +1,4 @@
-"""What clients are told of a topic's partitions: leaders they can reach, replicas, and what is wrong with them."""
+"""Partitions as clients of a listener see them: reachable leaders, replicas, offline replicas and errors."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class PartitionView(NamedTuple):
 
 
 def endpoint_of(image: MetadataImage, broker_id: BrokerId, listener: str) -> Endpoint | None:
-    """Where a broker that is alive listens under this listener's name."""
+    """Return the address of a live broker's listener, or None."""
     broker = image.brokers.get(broker_id)
     return None if broker is None or broker.fenced else broker.endpoints.get(listener)
 
 
 def _is_usable(broker: BrokerRegistration | None, listener: str, directory: bytes) -> bool:
-    """A replica whose broker clients of a listener can reach, and whose disk is there."""
+    """Return True if clients of a listener can reach the replica's broker and its log directory is online."""
     return broker is not None and not broker.fenced and listener in broker.endpoints and broker.is_online(directory)
 
 
 def view_partition(
     image: MetadataImage, partition: PartitionRegistration, listener: str, *, hide_unreachable: bool = False
 ) -> PartitionView:
-    """A partition as a client of a listener sees it. The oldest clients are not told of replicas they cannot reach."""
+    """Return a partition as clients of a listener see it. `hide_unreachable` leaves out unreachable replicas."""
     brokers = image.brokers
     replicas = list(partition.replicas)
     isr = list(partition.isr)
@@ -49,7 +49,7 @@ def view_partition(
     if hide_unreachable:
         replicas = [replica for replica in replicas if endpoint_of(image, replica, listener) is not None]
         isr = [replica for replica in isr if replica in replicas]
-    leader = brokers.get(partition.leader)  # nobody has the number NO_LEADER
+    leader = brokers.get(partition.leader)  # no broker has the id NO_LEADER
     if leader is None or not leader.is_active:
         return PartitionView(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, partition.leader_epoch, replicas, isr, offline)
     if listener not in leader.endpoints:

@@ -1,10 +1,10 @@
 """AddOffsetsToTxn (key 25), versions 0–4.
 
 Behaviour
-    Notes that the offsets of a group will be committed with a producer's transaction: the group's partition of
-    `__consumer_offsets` is part of it from now on.
+    Adds the group's partition of `__consumer_offsets` to a producer's transaction, so that TxnOffsetCommit can commit
+    offsets with the transaction.
 Version notes
-    2   a producer that was overtaken is told PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
+    2   a fenced producer gets PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def handle(
 
 
 def offsets_partition(group_id: str, *, config: BrokerConfig, controller: Controller) -> TopicPartition:
-    """Where a group's offsets are, or will be."""
+    """Return the partition of a group's offsets, even if the topic does not exist yet."""
     known = controller.image.topics.get(CONSUMER_OFFSETS)
     count = config.integer("offsets.topic.num.partitions") if known is None else len(known.partitions)
     return TopicPartition(CONSUMER_OFFSETS, partition_of(group_id, count))

@@ -1,12 +1,11 @@
 """AddPartitionsToTxn (key 24), versions 0–5.
 
 Behaviour
-    Notes that partitions are part of a producer's transaction, before it writes to them. All of them or, if there is no
-    such topic or it may not be written to, none.
+    Adds partitions to a producer's transaction before the producer writes to them. If one partition does not exist or
+    the client may not write to it, none is added.
 Version notes
-    2   a producer that was overtaken is told PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
-    4   from brokers: several transactions at once, of producers that write without asking first; or to verify only
-        that a partition is part of a transaction
+    2   a fenced producer gets PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
+    4   sent by brokers: several transactions at once, or only a check that a partition is part of a transaction
     5   TRANSACTION_ABORTABLE
 """
 
@@ -48,7 +47,9 @@ class _Asked(NamedTuple):
     is_verified_only: bool
 
 
-_Add: TypeAlias = Callable[[_Asked, ErrorCode | Sequence[ErrorCode], int], None]  # one for all, or one for each
+_Add: TypeAlias = Callable[
+    [_Asked, ErrorCode | Sequence[ErrorCode], int], None
+]  # one error for all partitions, or one for each
 
 
 def handle(
@@ -167,7 +168,7 @@ def _topic_error(
 def _result(one: _Asked, errors: ErrorCode | Sequence[ErrorCode]) -> Result:
     topics: dict[str, list[PartitionResult]] = {}
     if isinstance(errors, ErrorCode):
-        topics = {name: [] for name in one.topics}  # as Kafka tells it: also a topic without partitions
+        topics = {name: [] for name in one.topics}  # as in Kafka, including topics without partitions
         errors = [errors] * len(one.partitions)
     for key, error in zip(one.partitions, errors, strict=True):
         found = PartitionResult(partition_index=key.partition, partition_error_code=error)

@@ -1,8 +1,8 @@
 """DescribeProducers (key 61), version 0.
 
 Behaviour
-    The idempotent and transactional producers that are known in a partition led here, and since which offset each has a
-    transaction open.
+    Returns the active idempotent and transactional producers of partitions led here, with the first offset of each open
+    transaction.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _answer(
         partition.fence(-1, leader_only=True)
     except KafkaError as error:
         answer.error_code = error.code
-        # A partition that is not here is nothing to talk about.
+        # As in Kafka, errors of existing topics have no message.
         answer.error_message = None if topic in controller.image.topics else str(error)
         return answer
     answer.active_producers = [

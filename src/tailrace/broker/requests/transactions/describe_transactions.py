@@ -1,8 +1,8 @@
 """DescribeTransactions (key 65), version 0.
 
 Behaviour
-    What the coordinator knows of transactional ids: state, producer, timeout, since when, and the partitions to which
-    the end has yet to be told.
+    Returns the state of transactional ids at their coordinator: state, producer, timeout, start time, and the
+    partitions without an end marker.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """EndTxn (key 26), versions 0–5.
 
 Behaviour
-    Commits or aborts a producer's transaction. It is answered when the decision is in the log; the markers follow.
+    Commits or aborts a producer's transaction. The response is sent when the decision is in the log. The markers are
+    written after that.
 Version notes
-    2   a producer that was overtaken is told PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
-    5   every transaction ends under a new epoch, which is told; an abort of nothing is allowed (KIP-890)
+    2   a fenced producer gets PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
+    5   every transaction ends with a new epoch, which is returned; an empty transaction can be aborted (KIP-890)
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """InitProducerId (key 22), versions 0–5.
 
 Behaviour
-    Without a transactional id: a producer id of its own for an idempotent producer.
-    With one: the id and next epoch of that transactional id. Whoever had it before is fenced, and what it left open is
-    aborted first; until that is done the answer is CONCURRENT_TRANSACTIONS.
+    Without a transactional id: returns a new producer id for an idempotent producer.
+    With a transactional id: returns its producer id and next epoch. The previous producer with the same transactional
+    id is fenced, and its open transaction is aborted first. Until then the error is CONCURRENT_TRANSACTIONS.
 Version notes
-    3   a producer that lost its place may ask to go on with its id under a new epoch
-    4   a producer that was overtaken is told PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
+    3   a producer can ask to keep its id with a new epoch, after an error
+    4   a fenced producer gets PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
 Not implemented
-    two-phase commit (6), which Kafka 4.3 does not serve by default either
+    two-phase commit (version 6), which Kafka 4.3 does not enable by default either
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def handle(
 
 
 def _may_be_idempotent(request: Request, *, authorizer: Authorizer, permissions: Permissions) -> bool:
-    """Who may write to some topic may do it with a producer id (KIP-679)."""
+    """Return True if the client may write to some topic, which allows idempotent producers too (KIP-679)."""
     context = request.context
     return permissions.allows_silently(
         request, Operation.IDEMPOTENT_WRITE, AclResource.CLUSTER, CLUSTER_NAME

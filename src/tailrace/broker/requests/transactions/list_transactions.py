@@ -1,10 +1,11 @@
 """ListTransactions (key 66), versions 0–2.
 
 Behaviour
-    The transactional ids coordinated here, by state and producer id. A state that there is not is told as unknown.
+    Returns the transactional ids coordinated here, filtered by state and producer id. Unknown states in the filter are
+    listed in the response.
 Version notes
-    1   only transactions that have been running for longer than a time
-    2   only ids that a regular expression (RE2's) matches as a whole
+    1   a filter by the duration of the transaction
+    2   a filter by a regular expression (RE2), which must match the whole id
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """TxnOffsetCommit (key 28), versions 0–5.
 
 Behaviour
-    Commits a group's offsets as part of a producer's transaction: they count when it commits, and never if it aborts.
+    Commits a group's offsets as part of a producer's transaction. They become visible when the transaction commits, and
+    are dropped if it aborts.
 Version notes
     2   leader epochs; before, the error is COORDINATOR_NOT_AVAILABLE while a coordinator loads
-    3   the member and generation of the group that has read what these offsets are of
+    3   the member and generation of the consumer group
     4   TRANSACTION_ABORTABLE
-    5   AddOffsetsToTxn need not come first
+    5   the broker adds the group's partition to the transaction; AddOffsetsToTxn is not needed
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def _commit(
 
 
 def _asked_topics(body: TxnOffsetCommitRequest) -> list[AskedTopic]:
-    """Return the topics of a request as OffsetCommit has them."""
+    """Return the topics of a request in the form of OffsetCommit's."""
     return [
         (
             topic.name,

@@ -1,10 +1,10 @@
 """WriteTxnMarkers (key 27), versions 0–2.
 
 Behaviour
-    Ends a producer's transaction in partitions led here, with a marker that commits or aborts it. From a transaction
-    coordinator; or from an administrator who aborts a transaction that hangs.
+    Writes the markers that commit or abort a producer's transaction in partitions led here. Sent by a transaction
+    coordinator, or by an administrator who aborts a hanging transaction.
 Version notes
-    2   by which transaction.version it ends: from 2 on, under an epoch above that of its records
+    2   transaction.version; from its level 2 on, the epoch of the marker is higher than the epoch of the records
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PartitionResult = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 
 class _Results:
-    """What became of each marker; answers when all are known."""
+    """The results of the markers. The response is sent when all are known."""
 
     def __init__(self, replies: Replies, request: Request, count: int) -> None:
         self._replies = replies

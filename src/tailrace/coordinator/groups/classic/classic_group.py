@@ -27,7 +27,7 @@ from tailrace.coordinator.groups.classic.classic_member import ClassicMember, Jo
 from tailrace.coordinator.groups.group import Committer, IdleSince, TopicCommit
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.java.java_collections import hash_map_order
+from tailrace.model.java.java_order import hash_map_order
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.messages import (
     ConsumerProtocolSubscription,

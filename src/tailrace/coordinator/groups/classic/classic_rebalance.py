@@ -169,7 +169,7 @@ class Rebalances:
         for member_id in late:
             group.remove(member_id)
             self.end_session(group, member_id)
-        return self.prepare(group, f"{', '.join(late)} never asked for their assignment", now_ms)
+        return self.prepare(group, f"{', '.join(late)} did not send SyncGroup in time", now_ms)
 
     def synced(self, group: ClassicGroup, member_id: str) -> None:
         """Note that a member has sent SyncGroup."""
@@ -202,10 +202,10 @@ class Rebalances:
         member = group.members.get(member_id)
         if member is None or member.is_alive_while_waiting:
             return None
-        _log.info("group %s: %s has not been heard of in time and is no member any more", group_id, member_id)
+        _log.info("group %s: removed %s: its session has expired", group_id, member_id)
         self.dismiss(group, member, now_ms)
         if group.state in (STABLE, COMPLETING):
-            return self.prepare_or_complete(group, f"{member_id} has not been heard of", now_ms)
+            return self.prepare_or_complete(group, f"the session of {member_id} has expired", now_ms)
         return self._complete_without(group, now_ms)
 
     def _complete_without(self, group: ClassicGroup, now_ms: int) -> Change:

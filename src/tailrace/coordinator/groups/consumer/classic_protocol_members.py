@@ -126,7 +126,10 @@ class ClassicProtocolMembers:
         try:
             subscription = read_subscription(request.protocols[0][1])
         except ProtocolError as error:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"its subscription cannot be read: {error}") from error
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"the subscription of member {member.member_id} cannot be decoded: {error}",
+            ) from error
         topics = self._image().topics
         owned = {
             topics[topic.topic].id: tuple(topic.partitions)

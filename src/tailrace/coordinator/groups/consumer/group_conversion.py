@@ -117,7 +117,7 @@ def downgrade(group: ConsumerGroup, members: Sequence[ConsumerMember], image: Me
     protocol = _common_protocol(members)
     members_of_record = []
     for member in members:
-        assert member.classic is not None, f"{member.member_id} does not speak the classic protocol"
+        assert member.classic is not None, f"{member.member_id} does not use the classic protocol"
         subscription = dict(member.classic.protocols)[protocol]
         members_of_record.append(
             GroupMetadataValue.MemberMetadata(

@@ -12,7 +12,7 @@ from struct import pack
 from xxhash import xxh3_64
 
 from tailrace.metadata.image.image import MetadataImage, TopicImage
-from tailrace.model.java.java_collections import text_order
+from tailrace.model.java.java_order import text_order
 
 
 class TopicHashes:

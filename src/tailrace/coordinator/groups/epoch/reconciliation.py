@@ -20,7 +20,7 @@ K = TypeVar("K", bytes, str)  # a topic id, or the name of a subtopology
 
 
 class Difference(NamedTuple, Generic[K]):
-    """What a member keeps, revokes and can get now. `waits` is True if it waits for the rest of its target."""
+    """The partitions that a member keeps, must revoke, and can get now. `waits`: some of its target is not free yet."""
 
     kept: dict[K, dict[int, int]]
     revoked: dict[K, dict[int, int]]
@@ -29,7 +29,7 @@ class Difference(NamedTuple, Generic[K]):
 
     @property
     def assigned(self) -> dict[K, dict[int, int]]:
-        """What the member has once it has revoked what it must."""
+        """Return the member's partitions after it has revoked what it must."""
         merged = {key: dict(epochs) for key, epochs in self.kept.items()}
         for key, epochs in self.added.items():
             merged.setdefault(key, {}).update(epochs)

@@ -1,4 +1,4 @@
-"""How members and their partitions are stored in messages, described as data.
+"""The storage of members and their partitions in messages, described as data.
 
 A `RecordField` maps one field of a member to one field of a message. A `PartitionLists` describes a list of structs
 that group partitions by topic id or by subtopology.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from tailrace.model.java.java_collections import text_order
+from tailrace.model.java.java_order import text_order
 
 K = TypeVar("K", bytes, str)  # a topic id, or the name of a subtopology
 

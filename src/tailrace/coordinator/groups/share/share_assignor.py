@@ -18,9 +18,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from tailrace.coordinator.groups.consumer.consumer_assignors import Assignments
 from tailrace.coordinator.groups.epoch.subscriptions import common
-from tailrace.model.java.java_collections import in_hash_order
 from tailrace.model.java.java_hash import java_hash
-from tailrace.model.java.java_order import FIRST_CAPACITY, grown_capacity
+from tailrace.model.java.java_order import FIRST_CAPACITY, grown_capacity, in_hash_order
 
 K = TypeVar("K", bound=Hashable)
 _Slot: TypeAlias = tuple[bytes, int]  # a partition, by its topic's id

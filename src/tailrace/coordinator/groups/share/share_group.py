@@ -18,7 +18,7 @@ from tailrace.coordinator.groups.share.share_topics import ShareTopics
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.java.java_collections import (
+from tailrace.model.java.java_order import (
     TIMELINE_CAPACITY_MIN,
     grown_timeline_capacity,
     timeline_order,

@@ -14,7 +14,7 @@ from enum import IntEnum
 from tailrace.coordinator.groups.streams.streams_topology import StreamsTopology, Subtopology, TopicInfo, source_topics
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.java.java_collections import hash_map_order
+from tailrace.model.java.java_order import hash_map_order
 
 _SHOWN_TOPICS_MAX = 3
 

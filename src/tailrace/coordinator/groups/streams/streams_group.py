@@ -20,7 +20,7 @@ from tailrace.coordinator.groups.streams.streams_records import STREAMS_RECORDS,
 from tailrace.coordinator.groups.streams.streams_topology import StreamsTopology
 from tailrace.coordinator.groups.streams.task_holders import TaskHolders
 from tailrace.coordinator.shard import CoordinatorRecord
-from tailrace.model.java.java_collections import (
+from tailrace.model.java.java_order import (
     TIMELINE_CAPACITY_MIN,
     grown_timeline_capacity,
     timeline_order,

@@ -8,7 +8,7 @@ from tailrace.coordinator.groups.streams.configured_topology import ConfiguredTo
 from tailrace.coordinator.groups.streams.streams_group import StreamsGroup
 from tailrace.coordinator.groups.streams.streams_member import StreamsMember, Tasks
 from tailrace.coordinator.groups.streams.task_assignor import MemberSpec, SubtopologySpec, assign_tasks
-from tailrace.model.java.java_collections import hash_map_order
+from tailrace.model.java.java_order import hash_map_order
 
 ASSIGNOR: Final = "sticky"
 

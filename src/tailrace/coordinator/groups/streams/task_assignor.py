@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tailrace.coordinator.groups.streams.streams_member import Tasks
-from tailrace.model.java.java_collections import PriorityQueue, hash_map_capacity, hash_map_order
+from tailrace.model.java.java_order import PriorityQueue, hash_map_capacity, hash_map_order
 
 
 class TaskId(NamedTuple):
@@ -78,7 +78,7 @@ class _Process:
 
 
 class _Quota:
-    """Return the maximum number of tasks per member. Full members are left out of the average."""
+    """The maximum number of tasks per member. Full members are left out of the average."""
 
     def __init__(self, tasks: int, members: int) -> None:
         self._tasks, self._members = tasks, members

@@ -1,12 +1,12 @@
 """IndexFile: fixed-width big-endian entries in ascending order, and the searches over them.
 
-What both sparse indexes share. Three facts shape it:
+It is the common part of both sparse indexes. Three facts shape it:
 
-- An index is a hint, never the truth: it is rebuilt from the log after an unclean stop, so entries are written out
-  when the segment is flushed or sealed and are not synced one by one.
-- A sealed segment's index is mapped on first use and never read otherwise, so opening a log reads none of them.
-- Apache Kafka preallocates the active segment's index with zeros and trims it on a clean stop. A zero tail is therefore
-  padding and not entries.
+- An index is only a hint. It is rebuilt from the log after an unclean stop, so entries are written when the segment is
+  flushed or sealed and are not synced one by one.
+- A sealed segment's index is mapped on first use, so opening a log reads no index.
+- Apache Kafka preallocates the active segment's index with zeros and trims it on a clean stop. Zeros at the end are
+  therefore padding, not entries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tailrace.records.batch import Buffer
 
 
 class CorruptIndex(Exception):
-    """An index file that cannot be what it says; it is rebuilt from the log."""
+    """An invalid index file. It is rebuilt from the log."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -33,13 +33,13 @@ class IndexFile:
         self.path = path
         self.entry_size = entry_size
         self.max_entries = max_bytes // entry_size
-        self._data: Buffer | None = None  # None: not looked at since it was opened or written out
-        self._disk_size = 0  # the file's size; -1 while there is none
-        self._clean = 0  # how many leading bytes of the data the file already holds
+        self._data: Buffer | None = None  # None: not read since it was opened or written
+        self._disk_size = 0  # the file's size; -1 if there is no file
+        self._clean = 0  # how many leading bytes of the data the file already has
 
     @property
     def data(self) -> Buffer:
-        """The entries' bytes: mapped while nothing is appended, in memory once something was."""
+        """The bytes of the entries: mapped from the file, or in memory once an entry was appended."""
         if self._data is None:
             self._data = self._load()
         return self._data
@@ -54,16 +54,17 @@ class IndexFile:
         finally:
             file.close()
         if len(mapped) % self.entry_size:
-            raise CorruptIndex(self.path, f"{len(mapped)} bytes are no multiple of the entry size {self.entry_size}")
+            raise CorruptIndex(self.path, f"{len(mapped)} bytes are not a multiple of the entry size {self.entry_size}")
         data = mapped[: self._used_bytes(mapped)]
         self._disk_size, self._clean = len(mapped), len(data)
         return data
 
     def _used_bytes(self, data: Buffer) -> int:
-        """The size without its tail of zeros; found by halving, since every entry after the last one is zero."""
+        """Return the size without the zeros at the end, found by bisection, because every entry after the last one is
+        zero."""
         size = self.entry_size
         if len(data) == size:
-            return size  # an entry, not padding: nobody preallocates so little, and a record may be from 1970
+            return size  # an entry, not padding: preallocated files are larger, and a record may be from 1970
         low, high = 0, len(data) // size
         while low < high:
             middle = (low + high) // 2
@@ -89,13 +90,13 @@ class IndexFile:
         self._clean = min(self._clean, size)
 
     def reset(self) -> None:
-        """Forget everything without reading the file, which is about to be rebuilt."""
+        """Drop everything without reading the file, which is about to be rebuilt."""
         self._data = bytearray()
         self._clean = 0
         self._disk_size = self._files.size(self.path) if self._files.exists(self.path) else -1
 
     def write_out(self, *, sync: bool = False) -> None:
-        """Bring the file to exactly the entries there are."""
+        """Write the entries to the file, with nothing after them."""
         data = self._data
         if data is None or (self._clean == len(data) == self._disk_size):
             return
@@ -112,7 +113,7 @@ class IndexFile:
         self._clean = self._disk_size = len(data)
 
     def rewrite(self) -> None:
-        """Put the entries in place of the file as a whole."""
+        """Replace the file as a whole with the entries."""
         write_atomically(self._files, self.path, self.data)
         self._clean = self._disk_size = len(self.data)
 
@@ -125,13 +126,14 @@ class IndexFile:
             file.close()
 
     def release(self) -> None:
-        """Forget the bytes of an index that is written out; the next use maps the file again."""
+        """Drop the bytes of an index that is written. The next use maps the file again."""
         if self._data is not None and self._clean == len(self._data) == self._disk_size:
             self._data = None
 
 
 def floor_slot(count: int, key_of: Callable[[int], int], target: int, probes: list[int] | None = None) -> int:
-    """The last slot whose key is at most `target`, -1 if there is none. `probes` collects the slots looked at."""
+    """Return the last slot whose key is at most `target`, or -1 if there is none. `probes` collects the inspected
+    slots."""
     low, high = 0, count - 1
     while low <= high:
         middle = (low + high) // 2

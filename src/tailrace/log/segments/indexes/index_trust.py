@@ -1,11 +1,11 @@
-"""Checks of an index against its log. An index has no checksum; where the two disagree, the log is right.
+"""Checks of an index against its log. An index has no checksum. If the two disagree, the log is right.
 
-An offset index entry names a batch by its position and an offset that no record of it exceeds (Apache Kafka before
-4.0 noted the last offset of several batches appended together). Where the batch found there reaches further, or there
-is none, the entry is wrong, a walk from it could pass over records, and the index is not used any more. It stays as it
-is on disk: `tailrace log repair` and the next recovery make it again.
+An offset index entry has the position of a batch, and an offset that no record of the batch exceeds. (Apache Kafka
+before 4.0 stored the last offset of several batches appended together.) If the batch at the position reaches further,
+or there is none, the entry is wrong. A walk from it could skip records, so the index is no longer used. It stays
+unchanged on disk: `tailrace log repair` and the next recovery rebuild it.
 
-A time index entry names the largest timestamp so far and the batch that has it. Retention goes by the last one.
+A time index entry has the largest timestamp so far and the offset of its batch. Retention uses the last entry.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 def find_batch(
     log: File, index: OffsetIndex, size: int, offset: Offset, probes: list[int] | None = None
 ) -> BatchHeader | None:
-    """The first batch that reaches `offset`: from the index entry below it header by header."""
+    """Return the first batch that reaches `offset`: from the index entry below it, header by header."""
     entry = index.lookup(offset, probes)
     if entry.position:
         try:
@@ -35,7 +35,7 @@ def find_batch(
                 if header is None or header.position > entry.position or header.last_offset <= entry.offset:
                     return header
         except CorruptBatch:
-            pass  # of the log or of the index: a walk from the start will tell
+            pass  # the log or the index is wrong: the walk from the start shows which
         header = find_header(log, 0, size, offset)
         _distrust(index, entry)
         return header
@@ -43,7 +43,7 @@ def find_batch(
 
 
 def trusted(log: File, index: OffsetIndex, size: int, entry: OffsetPosition) -> OffsetPosition:
-    """An entry to walk from; the log's start if the entry is wrong."""
+    """Return an entry to walk from, or the log's start if the entry is wrong."""
     if holds(log, size, entry):
         return entry
     _distrust(index, entry)
@@ -51,7 +51,7 @@ def trusted(log: File, index: OffsetIndex, size: int, entry: OffsetPosition) -> 
 
 
 def holds(log: File, size: int, entry: OffsetPosition) -> bool:
-    """Return True if there is a batch at the position of an entry, and it does not reach past the entry's offset."""
+    """Return True if there is a batch at the position of an entry, and it does not exceed the entry's offset."""
     if entry.position == 0:
         return True
     if not 0 < entry.position < size:
@@ -69,7 +69,7 @@ def _distrust(index: OffsetIndex, entry: OffsetPosition) -> None:
 
 
 def offset_after(log: File, index: OffsetIndex, size: int) -> Offset:
-    """Return one past the last offset of a log file, found from the last index entry on.
+    """Return the offset after the last one of a log file, found from the last index entry on.
 
     Raises CorruptBatch if offsets do not grow.
     """
@@ -77,14 +77,14 @@ def offset_after(log: File, index: OffsetIndex, size: int) -> Offset:
     next_offset = index.base_offset
     for header in walk_headers(log, last.position, size):
         if not max(next_offset, header.base_offset) <= header.last_offset < LONG_MAX:
-            reason = f"offset {header.last_offset} where {next_offset} or more is next"
+            reason = f"offset {header.last_offset}, but the next must be at least {next_offset}"
             raise CorruptBatch(reason, path=log.path, position=header.position)
         next_offset = header.next_offset
     return next_offset
 
 
 def largest_timestamp(log: File, index: OffsetIndex, times: TimeIndex, size: int) -> TimestampOffset:
-    """Return the last time index entry if the log agrees, otherwise the largest timestamp that the log has."""
+    """Return the last time index entry if the log agrees, otherwise the largest timestamp of the log."""
     last = times.last()
     if not times.count or _has_timestamp(log, index, size, last):
         return last
@@ -93,7 +93,8 @@ def largest_timestamp(log: File, index: OffsetIndex, times: TimeIndex, size: int
 
 
 def largest_after_cut(log: File, index: OffsetIndex, times: TimeIndex, size: int) -> TimestampOffset:
-    """Return the largest timestamp of a log file that was cut, as its indexes were: the last entry's or a later one."""
+    """Return the largest timestamp of a log file that was truncated with its indexes: the last entry's or a
+    later one."""
     last = times.last()
     return _largest_from(log, size, trusted(log, index, size, index.lookup(last.offset)).position, last)
 
@@ -111,7 +112,7 @@ def _has_timestamp(log: File, index: OffsetIndex, size: int, entry: TimestampOff
 
 
 def index_problem(log: File, index: OffsetIndex, times: TimeIndex, size: int) -> str | None:
-    """Return why the indexes of a log file must not be appended to: a last entry that the log contradicts."""
+    """Return why nothing may be appended to the indexes of a log file: a last entry that the log contradicts."""
     entry = index.last()
     if not holds(log, size, entry):
         return f"{index.file.path}: its last entry ({entry.offset} → {entry.position}) is wrong"

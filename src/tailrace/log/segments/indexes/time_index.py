@@ -2,8 +2,8 @@
 
 - Sparse, written together with the offset index, and once more when the segment is sealed or closed.
 - An entry is 12 bytes: a timestamp (int64), then an offset relative to the segment's base offset (int32).
-- It says: every record up to that offset has at most this timestamp. So timestamps and offsets only ever grow, and a
-  lookup by time starts at the last entry *below* the target, though records themselves may be out of order.
+- An entry means that every record up to that offset has at most this timestamp. Timestamps and offsets therefore only
+  grow. A lookup by time starts at the last entry *below* the target, although records may be out of order.
 - The offset is the last of the batch in which the largest timestamp was first seen.
 - Like the offset index it has no checksum and is rebuilt from the log.
 """
@@ -14,9 +14,9 @@ from struct import Struct
 from typing import NamedTuple
 
 from tailrace.log.disk.files import Files
+from tailrace.log.segments.indexes import index_kernels
 from tailrace.log.segments.indexes.index_file import CorruptIndex, IndexFile, floor_slot
 from tailrace.model.ids import NO_TIMESTAMP, Offset
-from tailrace.records import kernels
 
 _ENTRY = Struct(">qi")
 
@@ -32,7 +32,7 @@ class TimeIndex:
     def __init__(self, files: Files, path: str, base_offset: Offset, max_bytes: int) -> None:
         self.file = IndexFile(files, path, _ENTRY.size, max_bytes)
         self.base_offset = base_offset
-        self._last: TimestampOffset | None = None  # the last entry; None until it is asked for
+        self._last: TimestampOffset | None = None  # the last entry; None until it is read
 
     @property
     def count(self) -> int:
@@ -49,16 +49,17 @@ class TimeIndex:
         return self._last
 
     def lookup(self, target: int, probes: list[int] | None = None) -> TimestampOffset:
-        """The last entry at or below the target timestamp; no record before its offset is later than it."""
+        """Return the last entry at or below the target timestamp. No record before its offset is later than
+        the entry."""
         data = self.file.data
         if probes is None:
-            slot = kernels.time_index_slot(data, len(data) // _ENTRY.size, target)
+            slot = index_kernels.time_index_slot(data, len(data) // _ENTRY.size, target)
         else:
             slot = floor_slot(self.file.count, lambda n: int(_ENTRY.unpack_from(data, n * 12)[0]), target, probes)
         return self.entry(slot) if slot >= 0 else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
     def append(self, timestamp: int, offset: Offset) -> None:
-        """Add an entry unless the timestamp is no later than the last one, which then already says as much."""
+        """Add an entry, unless its timestamp is at most that of the last entry, which then already covers it."""
         last = self._last or self.last()
         if timestamp > last.timestamp:
             assert offset >= last.offset, f"{self.file.path}: {offset} is below {last.offset}"
@@ -66,7 +67,7 @@ class TimeIndex:
             self._last = TimestampOffset(timestamp, offset)
 
     def truncate_to(self, offset: Offset) -> None:
-        """Drop the entries at or past `offset`."""
+        """Drop the entries at or after `offset`."""
         data, unpack = self.file.data, _ENTRY.unpack_from
         self.file.truncate(
             floor_slot(self.file.count, lambda n: int(unpack(data, n * 12)[1]), offset - 1 - self.base_offset) + 1
@@ -74,7 +75,7 @@ class TimeIndex:
         self._last = None
 
     def reset(self) -> None:
-        """Forget every entry: the index is about to be rebuilt."""
+        """Drop every entry, because the index is about to be rebuilt."""
         self.file.reset()
         self._last = None
 
@@ -85,6 +86,6 @@ class TimeIndex:
             if timestamp <= last_timestamp or relative < last_relative:
                 raise CorruptIndex(
                     self.file.path,
-                    f"entry {slot} ({timestamp} → {self.base_offset + relative}) does not grow past the one before",
+                    f"entry {slot} ({timestamp} → {self.base_offset + relative}) is not above the entry before",
                 )
             last_timestamp, last_relative = timestamp, relative

@@ -1,11 +1,11 @@
 """TransactionIndex: the aborted transactions of a segment.
 
 - An entry is 34 bytes: version (int16, 0), producer id, first offset, last offset, last stable offset (int64 each).
-- It is written when the abort marker is appended, into the segment that holds the marker, so entries are in order of
-  their last offset; the transaction's records may lie in earlier segments.
-- The last stable offset is what it became with this abort. A search for the aborted transactions below an upper bound
-  therefore ends at the first entry whose last stable offset reaches that bound: every later abort lies beyond it.
-- The file exists only where there is an entry. It is small, and kept in memory once read.
+- It is written when the abort marker is appended, to the segment with the marker. Entries are therefore ordered by
+  their last offset. The transaction's records may be in earlier segments.
+- The last stable offset is the one after this abort. A search for the aborted transactions below an upper bound ends at
+  the first entry whose last stable offset reaches that bound, because every later abort is beyond it.
+- The file exists only if there is an entry. It is small, and kept in memory once read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TransactionIndex:
         self.path = path
         self.base_offset = base_offset
         self._entries: list[AbortedTransaction] | None = None
-        self._written = 0  # how many of the entries the file holds
+        self._written = 0  # how many of the entries the file has
         self._is_rebuilt = False
 
     @property
@@ -57,7 +57,7 @@ class TransactionIndex:
             return []
         data = self._files.read(self.path)
         entries = []
-        # A last entry that is cut short was never complete; it is overwritten by the next append.
+        # An incomplete last entry was never valid. The next append overwrites it.
         for position in range(0, len(data) - _ENTRY.size + 1, _ENTRY.size):
             version, *fields = _ENTRY.unpack_from(data, position)
             if version != _VERSION:
@@ -76,7 +76,7 @@ class TransactionIndex:
             self.write_out()
 
     def write_out(self) -> None:
-        """Write the entries that the file lacks; none, unless a write has failed."""
+        """Write the entries that the file lacks. There are some only after a failed write."""
         entries = self._entries
         if entries is None or self._written == len(entries):
             return
@@ -88,19 +88,19 @@ class TransactionIndex:
         self._written = len(entries)
 
     def truncate_to(self, offset: Offset) -> None:
-        """Drop the transactions that end at or past `offset`."""
+        """Drop the transactions that end at or after `offset`."""
         kept = [entry for entry in self.entries if entry.last_offset < offset]
         if len(kept) < len(self.entries):
             self._cut(len(kept))
             self._entries = kept
 
     def reset(self) -> None:
-        """Forget everything without reading the file; what is appended from here on is written by `rewrite`."""
+        """Drop everything without reading the file. `rewrite` writes the entries that are appended from here on."""
         self._entries = []
         self._is_rebuilt = True
 
     def rewrite(self) -> None:
-        """Put the entries in place of the file as a whole; without any, a file that is there becomes empty."""
+        """Replace the file as a whole with the entries. Without entries an existing file becomes empty."""
         if self.entries or (self._files.exists(self.path) and self._files.size(self.path)):
             write_atomically(self._files, self.path, _encode(self.entries))
         self._written = len(self.entries)
@@ -115,7 +115,8 @@ class TransactionIndex:
         self._written = count
 
     def collect(self, start: Offset, upper_bound: Offset) -> tuple[list[AbortedTransaction], bool]:
-        """The aborted transactions that overlap [start, upper_bound), and whether later segments can have none."""
+        """Return the aborted transactions that overlap [start, upper_bound), and True if later segments can
+        have none."""
         found = []
         for entry in self.entries:
             if entry.last_offset >= start and entry.first_offset < upper_bound:

@@ -163,7 +163,7 @@ def write(task: WriteTask, latest_offsets: Iterable[bytes], salt: bytes) -> Writ
     latest = LatestOffsets(_UNLIMITED_SLOTS, salt=salt)
     for entries in latest_offsets:
         latest.merge(entries)
-    latest.latest_offset = rules.end_offset - 1
+    latest.skip_to(rules.end_offset)
     # Spark may run a task twice, even in parallel. Every attempt has a folder of its own, and one of them is used.
     target = join(task.folder, ATTEMPTS, uuid.uuid4().hex)
     os.makedirs(target)

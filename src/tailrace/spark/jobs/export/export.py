@@ -23,7 +23,7 @@ from tailrace.spark.jobs.job import run_tasks
 from tailrace.spark.jobs.place import Place
 from tailrace.spark.source.options import ReadOptions, Selection
 from tailrace.spark.source.planning.admission import admitted
-from tailrace.spark.source.planning.offset_ranges import readable_ranges
+from tailrace.spark.source.planning.data_loss import readable_ranges
 from tailrace.spark.source.transports.transport import Transport
 
 SLICE_BYTES = 128 * 1024 * 1024

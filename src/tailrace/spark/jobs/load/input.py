@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.spark_session import first_sentence
 
 FORMATS = ("parquet", "json", "csv")
 ENCODINGS = ("utf8", "base64", "hex")
@@ -28,6 +29,15 @@ def read_files(spark: Any, path: str, kind: str) -> Any:
     """Read files of one format as a DataFrame. The first line of a CSV file has the column names."""
     if kind not in FORMATS:
         raise JobError(f"files of the format {kind!r} cannot be loaded, only {', '.join(FORMATS)}")
+    from pyspark.errors import AnalysisException
+
+    try:
+        return _frame_of(spark, path, kind)
+    except AnalysisException as error:  # no such file, or no file of this format
+        raise JobError(f"{path} cannot be loaded: {first_sentence(error)}") from error
+
+
+def _frame_of(spark: Any, path: str, kind: str) -> Any:
     if kind == "json":
         frame = spark.read.schema(_JSON).option("mode", "FAILFAST").json(path)
         return _without_missing(frame, spark.read.json(path).columns)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailrace.records import kernels
+from tailrace.records import header_kernels
 from tailrace.records.batch import CODEC_MASK, CONTROL_BIT, HEADER_SIZE, TRANSACTIONAL_BIT, Buffer, Codec
 from tailrace.records.codecs.decompression import decompress
 from tailrace.records.columnar.columns import AbortedRanges, RecordColumns
@@ -70,13 +70,8 @@ class _SliceProfile:
         self._key_rows = 0
         self.facts = LogFacts()
 
-    @property
-    def aborted(self) -> AbortedRanges:
-        return self._columns.aborted
-
-    @aborted.setter
-    def aborted(self, ranges: AbortedRanges) -> None:
-        self._columns.aborted = ranges
+    def leave_out(self, aborted: AbortedRanges) -> None:
+        self._columns.leave_out(aborted)
 
     @property
     def next_offset(self) -> int:
@@ -96,14 +91,14 @@ class _SliceProfile:
     def put_batches(self, source: Buffer, start: int, end: int) -> int:
         stop = self._columns.put_batches(source, start, end)
         view = memoryview(source)
-        for header in kernels.scan_batches(source, start, stop)[0]:
+        for header in header_kernels.scan_batches(source, start, stop)[0]:
             # A batch that spans two slices is counted in the slice where it begins.
             if self._counted_to <= header[2] < self._columns.end_offset:
                 self._counted_to = header[3] + 1
                 self._count(header, view)
         return stop
 
-    def _count(self, header: kernels.BatchFields, view: memoryview) -> None:
+    def _count(self, header: header_kernels.BatchFields, view: memoryview) -> None:
         position, size, base_offset, _, _, magic, _, attributes, _, max_timestamp, producer_id = header[:11]
         facts, count = self.facts, max(header[13], 0)
         is_control = magic == 2 and bool(attributes & CONTROL_BIT)
@@ -112,7 +107,7 @@ class _SliceProfile:
             return
         facts.batch_sizes.add({size: 1})
         if magic == 2 and attributes & TRANSACTIONAL_BIT:
-            is_aborted = any(first <= base_offset <= last for first, last in self.aborted.get(producer_id, ()))
+            is_aborted = any(first <= base_offset <= last for first, last in self._columns.aborted.get(producer_id, ()))
             facts.note_transactional(count, size, is_aborted=is_aborted)
             if is_aborted:
                 return

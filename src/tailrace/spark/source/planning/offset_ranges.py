@@ -1,4 +1,4 @@
-"""Resolves starting and ending points to offsets of each partition, and makes ranges of them.
+"""Resolves starting and ending points to offsets of each partition.
 
 A point is earliest, latest, an offset for each partition, a time for each, or one time for all. A `Bounds` resolves it.
 The rules are those of Spark's Kafka source, with one difference: for an offset outside the log Spark's source would
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from tailrace.model.ids import Offset, TopicPartition
-from tailrace.spark.source.errors import OffsetRangeLost, UnknownLog, WrongOption
+from tailrace.spark.source.errors import UnknownLog, WrongOption
 
 LATEST = -1
 EARLIEST = -2
@@ -37,16 +37,25 @@ class OffsetRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A starting or ending point: one of offsets, times and time; if none is set, `place` (earliest or latest)."""
+    """A starting or ending point: one field; if none is set, `place` (earliest or latest).
+
+    A group or a table is a starting point only, and `starting_offsets.py` replaces it with offsets.
+    """
 
     place: int = LATEST
     offsets: Offsets | None = None
     times: Mapping[TopicPartition, int] | None = None
     time: int | None = None
+    group: str | None = None  # the committed offsets of a consumer group
+    table: str | None = None  # the offsets up to which a table has been exported
 
     @property
     def is_by_time(self) -> bool:
         return self.times is not None or self.time is not None
+
+    @property
+    def is_named(self) -> bool:
+        return self.group is not None or self.table is not None
 
 
 AT_EARLIEST = Point(EARLIEST)
@@ -191,31 +200,3 @@ def _check_complete(given: Mapping[TopicPartition, int], partitions: list[TopicP
 def _listed(partitions: list[TopicPartition]) -> str:
     more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""
     return ", ".join(map(str, partitions[:3])) + more
-
-
-# --- ranges ---------------------------------------------------------------------------------------------------------
-
-
-def readable_ranges(starts: Offsets, ends: Offsets, bounds: Bounds, *, fail_on_data_loss: bool) -> list[OffsetRange]:
-    """Return the ranges that are not empty, limited to the offsets in the logs.
-
-    An offset outside its log is data loss, and raises OffsetRangeLost. Without fail_on_data_loss, the remaining records
-    are read.
-    """
-    partitions = sorted(ends)
-    earliest, latest = bounds.earliest(partitions), bounds.latest(partitions)
-    ranges = []
-    for partition in partitions:
-        start, end = starts[partition], ends[partition]
-        first, last = earliest[partition], latest[partition]
-        if fail_on_data_loss:
-            if start < first and start < end:
-                raise OffsetRangeLost(partition, start, min(end, first), f"the log starts at {first}")
-            if start > last:
-                raise OffsetRangeLost(partition, last, start, f"the log ends at {last}")
-            if end > last:
-                raise OffsetRangeLost(partition, max(start, last), end, f"the log ends at {last}")
-        start, end = max(start, first), min(end, last)
-        if start < end:
-            ranges.append(OffsetRange(partition, start, end))
-    return ranges

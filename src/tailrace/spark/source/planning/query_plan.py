@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from tailrace.spark.source.options import ReadOptions
-from tailrace.spark.source.planning.offset_ranges import OffsetRange, readable_ranges, resolve_end, resolve_start
+from tailrace.spark.source.planning.data_loss import readable_ranges
+from tailrace.spark.source.planning.offset_ranges import OffsetRange, resolve_end
 from tailrace.spark.source.planning.pruning import LONG_MIN, Narrowing
+from tailrace.spark.source.starting_offsets import starting_offsets
 from tailrace.spark.source.transports.transport import Transport
 
 
 def planned_ranges(transport: Transport, options: ReadOptions, conditions: Narrowing) -> list[OffsetRange]:
     partitions = transport.partitions(options.selection)
-    starts = resolve_start(options.starting, partitions, transport, no_match_is_latest=options.no_match_is_latest)
+    starts = starting_offsets(options, partitions, transport)
     ends = resolve_end(options.ending, partitions, transport)
     ranges = readable_ranges(starts, ends, transport, fail_on_data_loss=options.fail_on_data_loss)
     return from_time(conditions.apply(ranges), conditions, transport)

@@ -3,6 +3,7 @@
 transport.py         Transport: the interface of both
 files_transport.py   segment files, read in place
 segment_map.py       IndexedSegment: the positions where a segment can be cut
+topic_identity.py  TopicIdentity: the ids of a topic and its cluster
 segment_feed.py      reads an offset range from a folder while a broker changes its files
 wire_transport.py    Fetch requests to any Kafka cluster
 """

@@ -35,6 +35,7 @@ from tailrace.spark.source.planning.offset_ranges import Bounds, OffsetRange
 from tailrace.spark.source.planning.planning import bytes_per_slice, cut_by_bytes, extents, split_by_count
 from tailrace.spark.source.transports.segment_feed import SegmentSlice
 from tailrace.spark.source.transports.segment_map import IndexedSegment
+from tailrace.spark.source.transports.topic_identity import TopicIdentity, identity_in
 
 _log = logging.getLogger(__name__)
 _Found = TypeVar("_Found")
@@ -116,6 +117,10 @@ class FilesTransport:
                     raise UnknownLog(f"assign has {partition}, which does not exist in {self._path}")
         return sorted(found)
 
+    def identities(self, selection: Selection, *, missing_ok: bool = False) -> dict[str, TopicIdentity]:
+        folders = {one.topic: self.folders[one].path for one in self.partitions(selection, missing_ok=missing_ok)}
+        return {topic: identity_in(self._files, self._path, folder) for topic, folder in folders.items()}
+
     def _opened(self, partition: TopicPartition) -> OfflineLog:
         if partition not in self._logs:
             folder = self.folders.get(partition)
@@ -151,6 +156,12 @@ class FilesTransport:
         partitions = list(partitions)
         self._open_all(partitions)
         return {partition: self._end(self._opened(partition)) for partition in partitions}
+
+    def sealed_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
+        """Return the end offsets of the sealed segments, which no broker writes to."""
+        partitions = list(partitions)
+        self._open_all(partitions)
+        return {one: list(self._opened(one).log.segments)[-1].base_offset for one in partitions}
 
     def _end(self, offline: OfflineLog) -> Offset:
         log = offline.log

@@ -42,7 +42,7 @@ class SegmentSlice:
     files: Files
 
     def feed(self, columns: BatchTaker, *, fail_on_data_loss: bool) -> Iterator[None]:
-        columns.aborted = self.aborted
+        columns.leave_out(self.aborted)
         return feed_range(self.files, self.folder, self.range, columns, fail_on_data_loss=fail_on_data_loss)
 
 

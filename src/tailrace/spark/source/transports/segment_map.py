@@ -5,9 +5,9 @@ If an index is wrong, the slices differ in size, but their records are still cor
 
 from __future__ import annotations
 
+from tailrace.log.segments.indexes import index_kernels
 from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset
-from tailrace.records import kernels
 from tailrace.spark.source.planning.planning import CutPoint
 
 
@@ -31,7 +31,7 @@ class IndexedSegment:
 
     def cut_after(self, position: int) -> CutPoint | None:
         index = self._segment.offset_index
-        slot = kernels.position_index_slot(index.file.data, index.count, position - 1) + 1
+        slot = index_kernels.position_index_slot(index.file.data, index.count, position - 1) + 1
         if slot >= index.count:
             return None
         entry = index.entry(slot)

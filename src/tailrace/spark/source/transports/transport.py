@@ -13,6 +13,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.records.raw_batches import BatchTaker
 from tailrace.spark.source.options import ReadOptions, Selection
 from tailrace.spark.source.planning.offset_ranges import Bounds, OffsetRange
+from tailrace.spark.source.transports.topic_identity import TopicIdentity
 
 
 class Slice(Protocol):
@@ -30,6 +31,9 @@ class Transport(Bounds, Protocol):
 
         Raise UnknownLog if a named topic or partition does not exist, unless missing_ok is set, as it is for a stream.
         """
+
+    def identities(self, selection: Selection, *, missing_ok: bool = False) -> dict[str, TopicIdentity]:
+        """Return the ids of the selected topics and their cluster."""
 
     def slices(self, ranges: Sequence[OffsetRange], options: ReadOptions) -> Sequence[Slice]: ...
 

@@ -10,14 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from tailrace.client.batches import FetchedPartition, FetchOptions, fetch
 from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import ClientError, OffsetOutOfRange, UnknownTopic
 from tailrace.client.offsets import earliest_offsets, find_offsets, latest_offsets
 from tailrace.client.visible_batches import IsolationLevel
-from tailrace.model.ids import Offset, TopicPartition
-from tailrace.records import kernels
+from tailrace.model.ids import Offset, TopicId, TopicPartition
+from tailrace.records import header_kernels
 from tailrace.records.batch import CONTROL_BIT, CorruptBatch, RecordBatch
 from tailrace.records.control_records import end_marker
 from tailrace.records.raw_batches import BatchTaker
@@ -25,6 +26,7 @@ from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, UnknownLog
 from tailrace.spark.source.options import ReadOptions, Selection, WireOptions
 from tailrace.spark.source.planning.offset_ranges import OffsetRange
 from tailrace.spark.source.planning.planning import split_by_count
+from tailrace.spark.source.transports.topic_identity import TopicIdentity
 from tailrace.spark.worker_process import reused_cluster
 
 _LAST_OFFSET = 2**63 - 1
@@ -68,6 +70,16 @@ class WireTransport:
         if missing and not missing_ok:
             raise UnknownLog(f"assign has {missing[0]}, which does not exist at {self._options.bootstrap}")
         return sorted(set(selection.partitions) & set(found))
+
+    def identities(self, selection: Selection, *, missing_ok: bool = False) -> dict[str, TopicIdentity]:
+        names = {partition.topic for partition in self.partitions(selection, missing_ok=missing_ok)}
+        with _as_source_errors(self._options.bootstrap):
+            cluster_id = self.cluster.metadata.cluster_id or ""
+            topics = [self.cluster.topic(name) for name in sorted(names)]
+        return {
+            topic.name: TopicIdentity(str(TopicId(UUID(bytes=topic.topic_id))) if topic.has_id else "", cluster_id)
+            for topic in topics
+        }
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
         with _as_source_errors(self._options.bootstrap):
@@ -156,7 +168,7 @@ class FetchSlice:
         return end
 
     def _put(self, fetched: FetchedPartition, columns: BatchTaker) -> Iterator[None]:
-        columns.aborted = _aborted_ranges(fetched)
+        columns.leave_out(_aborted_ranges(fetched))
         place, size = 0, len(fetched.records)
         try:
             while True:
@@ -174,7 +186,7 @@ def _aborted_ranges(fetched: FetchedPartition) -> dict[int, list[tuple[Offset, O
     if not fetched.aborted:
         return {}
     markers: dict[int, list[Offset]] = {}
-    for header in kernels.scan_batches(fetched.records, 0, len(fetched.records))[0]:
+    for header in header_kernels.scan_batches(fetched.records, 0, len(fetched.records))[0]:
         position, size, base_offset, magic, attributes, producer_id = (header[n] for n in (0, 1, 2, 5, 7, 10))
         if magic == 2 and attributes & CONTROL_BIT:
             marker = end_marker(RecordBatch(fetched.records[position : position + size]))

@@ -1,0 +1,76 @@
+"""Options of `console`, and those with which `serve` starts one."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from tailrace.cli.parsing.options import Parsers, add_cluster, described
+
+DEFAULT_LISTEN: Final = "127.0.0.1:8080"
+
+
+def add_console(nouns: Parsers) -> None:
+    parser = described(
+        nouns.add_parser("console", help="serve a web page that shows a cluster and its logs"),
+        """
+        Serve a web page that shows a cluster (Tailrace or Apache Kafka): brokers, topics, records, groups,
+        transactions, security. With --data it draws the logs of a data directory, segment by segment, and explains
+        reads. With --metrics it shows the traffic of a Tailrace broker.
+
+        Each answer is what a command prints with --json, and the page shows the command. It is read-only without
+        --console-write. Only this machine can open it, unless it listens on another address with --login and TLS.
+        """,
+        """
+        examples:
+          tailrace console --bootstrap 127.0.0.1:9092
+          tailrace console --listen 127.0.0.1:8081 --data ./data --metrics 127.0.0.1:9404
+          tailrace console --listen :8443 --login --command-config client.properties \\
+              --tls-certificate console.pem --tls-key console.key --host-name kafka.example.com
+        """,
+    )
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", default=DEFAULT_LISTEN, help=f"where to serve it (default: {DEFAULT_LISTEN})"
+    )
+    parser.add_argument("--data", metavar="DIR", help="data directory to draw: that of a broker on this machine")
+    parser.add_argument("--metrics", metavar="URL", help="metrics address of a Tailrace broker, HOST:PORT")
+    _add_security(parser)
+    parser.add_argument("--ends-with-input", action="store_true", help=argparse.SUPPRESS)
+    add_cluster(parser)
+    parser.set_defaults(run="tailrace.cli.console.console:run")
+
+
+def add_console_options(serve: argparse.ArgumentParser) -> None:
+    """Add the options with which `serve` starts a console."""
+    serve.add_argument(
+        "--console",
+        metavar="HOST:PORT",
+        nargs="?",
+        const=DEFAULT_LISTEN,
+        help=f"serve a web page that shows the broker and its logs (default: off; without an address {DEFAULT_LISTEN})",
+    )
+    serve.add_argument("--console-write", action="store_true", help="allow changes in it (default: it only reads)")
+    serve.add_argument(
+        "--console-config",
+        metavar="FILE",
+        help="properties file of a client for it, if no listener is PLAINTEXT; visitors log in as users of the broker",
+    )
+
+
+def _add_security(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("console security")
+    group.add_argument("--console-write", action="store_true", help="allow changes (default: the page only reads)")
+    group.add_argument(
+        "--login",
+        action="store_true",
+        help="visitors log in as users of the cluster (SASL PLAIN or SCRAM), and may do what its ACLs allow them",
+    )
+    group.add_argument("--tls-certificate", metavar="FILE", help="certificate chain in PEM format: serve https")
+    group.add_argument("--tls-key", metavar="FILE", help="its private key in PEM format, if it is in another file")
+    group.add_argument(
+        "--host-name",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="host name under which browsers reach the console, beside that of --listen (may be repeated)",
+    )

@@ -1,0 +1,224 @@
+"""Site: answers a request to the console.
+
+    GET  /                          the page; its files are beside it
+    GET  /api/session               what the console allows, and who is logged in
+    POST /api/login, /api/logout    a user of the cluster
+    GET  /api/topics/list?…         the JSON that `tailrace topics list --json` prints
+    GET  /api/live/consume?…        a stream of events, each with one line of such a command
+    POST /api/topics/create?…       a command that changes something
+
+A response of status 200 is what a command printed, which may be an error. The header `tailrace-exit-status` has the
+command's exit status, and `tailrace-command` its command line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import shlex
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from typing import Final
+from urllib.parse import quote
+
+from tailrace.cli.console.command_process import CommandRunner, Finished, TooBusy, TooLong
+from tailrace.cli.console.command_table import ARGUMENT, Command, Form, InvalidCommand, Source, find_command
+from tailrace.cli.console.console_settings import ConsoleSettings
+from tailrace.cli.console.http_message import JSON, Request, Response
+from tailrace.cli.console.static_files import StaticFiles
+from tailrace.cli.console.visitors import Visitor, Visitors, foreign_reason
+
+TIMEOUT_S: Final = 20  # of a command that talks to the cluster
+COMMAND_HEADER: Final = "tailrace-command"
+STATUS_HEADER: Final = "tailrace-exit-status"
+_LINES_KIND: Final = "application/x-ndjson; charset=utf-8"
+_LIVE: Final = "live/"
+_KEEP_ALIVE_S: Final = 15.0
+_COMPRESSED_FROM: Final = 4_096
+_PROTECTION: Final = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Site:
+    def __init__(self, settings: ConsoleSettings, runner: CommandRunner, clock_s: Callable[[], float]) -> None:
+        self._settings = settings
+        self._runner = runner
+        self._visitors = Visitors(settings, clock_s)
+        self._files = StaticFiles()
+
+    async def respond(self, request: Request) -> Response:
+        reason = foreign_reason(request, self._settings)
+        if reason is not None:
+            response = Response.of_error(403, reason)
+        elif request.method not in ("GET", "HEAD", "POST"):
+            response = Response.of_error(405, f"the method {request.method} is not supported")
+        elif request.path.startswith("/api/"):
+            response = await self._api(request, request.path.removeprefix("/api/"))
+        else:
+            name = request.path.removeprefix("/") or "index.html"
+            response = self._files.response(request, name) or Response.of_error(404, f"there is no page {name!r}")
+        return replace(response, headers={"cache-control": "no-store", **_PROTECTION, **response.headers})
+
+    async def _api(self, request: Request, path: str) -> Response:
+        visitor = self._visitors.find(request)
+        if path == "session":
+            return Response.of_json(self._session(visitor))
+        if path in ("login", "logout"):
+            return await self._change_session(request, path)
+        if self._settings.has_login and visitor is None:
+            return Response.of_error(401, "log in first")
+        try:
+            return await self._run(request, path, visitor)
+        except InvalidCommand as error:
+            return Response.of_error(400, str(error))
+        except TooBusy as error:
+            return Response.of_error(503, str(error))
+        except TooLong as error:
+            return Response.of_error(504, str(error))
+
+    def _session(self, visitor: Visitor | None) -> dict[str, object]:
+        settings = self._settings
+        return {
+            "hasLogin": settings.has_login,
+            "user": None if visitor is None else visitor.user,
+            "mayWrite": settings.may_write,
+            "hasData": settings.data is not None,
+            "hasMetrics": settings.metrics is not None,
+        }
+
+    async def _change_session(self, request: Request, path: str) -> Response:
+        if request.method != "POST":
+            return Response.of_error(405, f"{path} needs a POST")
+        if path == "logout":
+            return Response.of_json({}, headers={"set-cookie": self._visitors.log_out(request)})
+        if not self._settings.has_login:
+            return Response.of_error(400, "this console has no login")
+        try:
+            fields = json.loads(request.body)
+            user, password = str(fields["user"]), str(fields["password"])
+        except (ValueError, KeyError, TypeError):
+            return Response.of_error(400, "a login is a JSON object with `user` and `password`")
+        visitor = Visitor(user, password, 0)
+        try:
+            finished = await self._runner.run(self._whole(["topics", "list", "--json"], Source.CLUSTER, visitor))
+        except (TooBusy, TooLong) as error:
+            return Response.of_error(503, str(error))
+        if finished.status:
+            return _failure(finished, 401)
+        return Response.of_json({"user": user}, headers={"set-cookie": self._visitors.log_in(user, password)})
+
+    async def _run(self, request: Request, path: str, visitor: Visitor | None) -> Response:
+        is_live = path.startswith(_LIVE)
+        command = find_command(f"{path.removeprefix(_LIVE)} live" if is_live else path)
+        if command.changes:
+            if not self._settings.may_write:
+                raise InvalidCommand("this console is read-only: start it with --console-write to allow changes")
+            if request.method != "POST":
+                return Response.of_error(405, "a command that changes something needs a POST")
+        words = command.words_for(request.query)
+        if (refusal := await self._refusal(request, command.source, visitor)) is not None:
+            return refusal
+        whole = self._whole(words, command.source, visitor)
+        headers = {COMMAND_HEADER: quote(shown(whole), safe=" -=:/,.'\"[]{}@")}
+        if is_live:
+            return Response(200, self._events(whole), "text/event-stream; charset=utf-8", headers)
+        finished = await self._runner.run(whole, request.body if command.reads_text else b"")
+        headers[STATUS_HEADER] = str(finished.status)
+        if finished.status and not finished.out:
+            return replace(_failure(finished, 200), headers=headers)
+        return _compressed(request, command, finished, headers)
+
+    async def _refusal(self, request: Request, source: Source, visitor: Visitor | None) -> Response | None:
+        """Return the response to a visitor who may not see a place that the cluster does not guard itself.
+
+        The files of a topic are shown to those who may describe it, metrics to those who may describe the cluster.
+        """
+        if source is Source.CLUSTER or (visitor is None and source is Source.METRICS):
+            return None
+        words = ["users", "list", "--json"]
+        if source is Source.DATA:
+            topics = [value for name, value in request.query if name == "topic"]
+            if not topics:
+                raise InvalidCommand("name a topic")
+            words = find_command("topics describe").words_for([(ARGUMENT, topic) for topic in topics])
+        finished = await self._runner.run(self._whole(words, Source.CLUSTER, visitor))
+        return _failure(finished, 403) if finished.status else None
+
+    def _whole(self, words: Sequence[str], source: Source, visitor: Visitor | None) -> list[str]:
+        """Return a command line with its connection, directory or metrics address."""
+        settings = self._settings
+        place = next((at for at, word in enumerate(words) if word == "--"), len(words))
+        more: list[str] = []
+        if source is Source.DATA:
+            if settings.data is None:
+                raise InvalidCommand("this console sees no data directory: start it with --data DIR")
+            return [*words, *(() if "--" in words else ("--",)), settings.data]
+        if source is Source.METRICS and settings.metrics is None and words[0] != "top":
+            raise InvalidCommand("this console knows no metrics address: start it with --metrics HOST:PORT")
+        if source is Source.METRICS and settings.metrics is not None:
+            more = [f"--metrics={settings.metrics}"]
+        else:
+            more = [*settings.connection, f"--timeout={TIMEOUT_S}"]
+            if visitor is not None:
+                more += [f"-Xsasl.username={visitor.user}", f"-Xsasl.password={visitor.password}"]
+        return [*words[:place], *more, *words[place:]]
+
+    async def _events(self, words: Sequence[str]) -> AsyncIterator[bytes]:
+        """Yield the lines of a command as server-sent events, and a comment when there is none for a while."""
+        lines = self._runner.stream(words)
+        waiting: asyncio.Future[bytes | None] | None = None
+        yield b"retry: 3000\n\n"
+        try:
+            while True:
+                waiting = waiting or asyncio.ensure_future(anext(lines, None))
+                done, _ = await asyncio.wait({waiting}, timeout=_KEEP_ALIVE_S)
+                if not done:
+                    yield b": no news\n\n"
+                    continue
+                line, waiting = waiting.result(), None
+                if line is None:
+                    yield b"event: end\ndata: {}\n\n"
+                    return
+                yield b"data: " + line + b"\n\n"
+        except TooBusy as error:
+            yield b"event: refused\ndata: " + json.dumps({"message": str(error)}).encode() + b"\n\n"
+        finally:
+            if waiting is not None:
+                waiting.cancel()
+                await asyncio.gather(waiting, return_exceptions=True)
+            await lines.aclose()  # type: ignore[attr-defined]
+
+
+def shown(words: Sequence[str]) -> str:
+    """Return a command line as a user types it, without passwords."""
+    kept = [word for word in words if word not in ("--json", f"--timeout={TIMEOUT_S}") and not _is_secret(word)]
+    return shlex.join(["tailrace", *kept]).replace(" -- ", " ")
+
+
+def _is_secret(word: str) -> bool:
+    name = word.partition("=")[0].lower()
+    return name.startswith("-x") and any(part in name for part in ("password", "secret", "jaas", "key"))
+
+
+def _failure(finished: Finished, status: int) -> Response:
+    """Return the error that a command printed."""
+    lines = finished.err.decode("utf-8", "replace").strip().splitlines()
+    last = lines[-1] if lines else ""
+    if last.startswith('{"error"'):
+        return Response(status, last.encode(), JSON)
+    return Response.of_error(status, last or f"the command ended with status {finished.status}")
+
+
+def _compressed(request: Request, command: Command, finished: Finished, headers: dict[str, str]) -> Response:
+    kind = JSON if command.form is Form.DOCUMENT else _LINES_KIND
+    if len(finished.out) < _COMPRESSED_FROM or "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(200, finished.out, kind, headers)
+    body = gzip.compress(finished.out, 1)
+    return Response(200, body, kind, {**headers, "content-encoding": "gzip", "vary": "accept-encoding"})

@@ -1,0 +1,167 @@
+// Records of a topic: from an offset or a time, filtered, live; shown as text, JSON or base64, and exported as seen.
+
+import { lines, live, post } from "./api.js";
+import { command, count, failure, field, h, panel, plural, show, time } from "./dom.js";
+
+const LIVE_MAX = 500;
+
+export async function records(place, { name, query, signal, session }) {
+  const from = h("input", { value: query.get("from") ?? "-50", title: "an offset, -N for the last N, beginning, or a time such as 2026-01-31T12:00:00Z" });
+  const partition = h("input", { type: "number", min: 0, value: query.get("partition") ?? "", placeholder: "all" });
+  const max = h("input", { type: "number", min: 1, max: 10000, value: query.get("max") ?? "200" });
+  const key = h("input", { value: query.get("key") ?? "" });
+  const grep = h("input", { value: query.get("grep") ?? "", placeholder: "regular expression" });
+  const header = h("input", { value: query.get("header") ?? "", placeholder: "NAME or NAME=VALUE" });
+  const committed = h("input", { type: "checkbox" });
+  committed.checked = query.get("isolation") === "read_committed";
+  const found = h("div", { "aria-live": "polite" });
+  let tail = null;
+  let seen = [];
+
+  const parameters = () => ({
+    arg: name, from: from.value, partition: partition.value, max: max.value, key: key.value, grep: grep.value, header: header.value,
+    isolation: committed.checked ? "read_committed" : null, more: true,
+  });
+  const stop = () => {
+    tail?.abort();
+    tail = null;
+    follow.textContent = "Follow";
+  };
+  const read = async (event) => {
+    event?.preventDefault();
+    stop();
+    const kept = Object.entries(parameters()).filter(([id, value]) => value && id !== "arg" && id !== "more");
+    history.replaceState(null, "", `#/topics/${encodeURIComponent(name)}?${new URLSearchParams([["tab", "records"], ...kept])}`);
+    show(found, h("p", { class: "quiet" }, "reading …"));
+    try {
+      const answer = await lines("consume", parameters(), signal);
+      seen = answer.value;
+      show(found, exports(() => seen, name), list(seen, name, session), command(answer.command));
+    } catch (error) {
+      if (!signal.aborted) show(found, failure(error));
+    }
+  };
+  const follow = h("button", { type: "button", onclick: () => {
+    if (tail) return stop();
+    tail = new AbortController();
+    signal.addEventListener("abort", stop);
+    follow.textContent = "Stop";
+    seen = [];
+    const rows = h("tbody");
+    const status = h("p", { class: "quiet" }, "waiting for new records …");
+    show(found, exports(() => seen, name), status, frame(rows));
+    const { max: _, ...rest } = parameters();
+    live("consume", { ...rest, from: "latest" }, tail.signal, (record) => {
+      seen.unshift(record);
+      rows.prepend(row(record, name, session));
+      if (seen.length > LIVE_MAX) {
+        seen.pop();
+        rows.lastChild.remove();
+      }
+      status.textContent = `the last ${plural(seen.length, "record")}, newest first`;
+    }, (error) => show(status, failure(error)));
+  } }, "Follow");
+  show(place, h("form", { class: "row panel", onsubmit: read },
+    field("From", from), field("Partition", partition), field("At most", max), field("Key", key), field("Text", grep), field("Header", header),
+    h("label", { class: "check" }, committed, "committed only"), h("button", { class: "main" }, "Read"), follow,
+    session.mayWrite ? h("button", { type: "button", onclick: () => produce(name) }, "Produce") : null), found);
+  await read();
+}
+
+const frame = (rows) => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Records" }, h("table", null,
+  h("thead", null, h("tr", null, ["Partition", "Offset", "Time (UTC)", "Key", "Value", "Headers"].map((head, at) => h("th", { scope: "col", class: at < 2 ? "number" : null }, head)))), rows));
+
+const list = (all, name, session) => panel(plural(all.length, "record"), all.length ? frame(h("tbody", null, all.map((one) => row(one, name, session)))) : h("p", { class: "quiet" }, "no record matches"));
+
+function row(record, name, session) {
+  const open = () => details(record, name, session);
+  return h("tr", null, h("td", { class: "number" }, record.partition),
+    h("td", { class: "number" }, h("button", { type: "button", class: "small", onclick: open, "aria-label": `Record at offset ${record.offset}` }, count(record.offset))),
+    h("td", { class: "mono" }, time(record.timestamp)), h("td", { class: "mono" }, brief(record.key, record.keyEncoding)), h("td", { class: "mono" }, brief(record.value, record.valueEncoding)),
+    h("td", { class: "mono" }, record.headers.map((one) => h("div", null, brief(header(one))))));
+}
+
+// Bytes that are not UTF-8 come as base64, and `valueEncoding` or `keyEncoding` says so.
+const header = (one) => `${one.key}=${one.value ?? "null"}`;
+const brief = (value, encoding) => (value === null ? h("span", { class: "quiet" }, "null")
+  : [encoding ? h("span", { class: "badge" }, encoding) : null, value.length > 300 ? `${value.slice(0, 300)} …` : value]);
+
+function pretty(value) {
+  try {
+    return JSON.stringify(JSON.parse(value), null, 2);
+  } catch {
+    return value;
+  }
+}
+
+function hex(value, encoding) {
+  const data = encoding === "base64" ? Uint8Array.from(atob(value), (one) => one.charCodeAt(0)) : new TextEncoder().encode(value);
+  const rows = [];
+  for (let at = 0; at < Math.min(data.length, 4096); at += 16) {
+    const part = [...data.slice(at, at + 16)];
+    rows.push(`${at.toString(16).padStart(6, "0")}  ${part.map((one) => one.toString(16).padStart(2, "0")).join(" ").padEnd(48)}${part.map((one) => (one > 31 && one < 127 ? String.fromCharCode(one) : ".")).join("")}`);
+  }
+  return rows.join("\n") + (data.length > 4096 ? `\n… ${count(data.length)} bytes` : "");
+}
+
+function details(record, name, session) {
+  const value = h("pre", { tabindex: "0" }, record.value === null ? "null" : pretty(record.value));
+  let isHex = false;
+  const change = h("button", { type: "button", class: "small", onclick: () => {
+    isHex = !isHex;
+    value.textContent = isHex ? hex(record.value ?? "", record.valueEncoding) : pretty(record.value);
+    change.textContent = isHex ? "as text" : "as hex";
+  } }, "as hex");
+  const other = Object.entries(record).filter(([id]) => !["value", "key", "headers", "topic"].includes(id));
+  const dialog = h("dialog", null, h("h2", null, `${name}-${record.partition} at offset ${count(record.offset)}`),
+    h("p", { class: "mono" }, other.map(([id, one]) => `${id} ${id === "timestamp" ? time(one) : one}`).join("  ·  ")),
+    h("h3", null, "Key"), h("pre", { tabindex: "0" }, record.key === null ? "null" : pretty(record.key)),
+    h("h3", null, "Value ", change), value,
+    record.headers.length ? [h("h3", null, "Headers"), h("pre", { tabindex: "0" }, record.headers.map(header).join("\n"))] : null,
+    h("p", null, h("button", { type: "button", class: "main", onclick: () => dialog.close() }, "Close"), " ",
+      session.mayWrite ? h("button", { type: "button", onclick: () => { dialog.close(); produce(name, record); } }, "Produce a copy") : null, " ",
+      session.hasData ? h("a", { href: `#/log/${encodeURIComponent(name)}/${record.partition}?offset=${record.offset}`, onclick: () => dialog.close() }, "How a read finds it") : null));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+function produce(name, template = {}) {
+  const key = h("input", { value: template.key ?? "" });
+  const value = h("textarea", { rows: 8, value: template.value ?? "" });
+  const partition = h("input", { type: "number", min: 0, placeholder: "by key" });
+  const result = h("div", { "aria-live": "polite" });
+  const send = async (event) => {
+    event.preventDefault();
+    const record = { key: key.value === "" ? null : key.value, value: value.value, headers: template.headers ?? [] };
+    try {
+      const { value: answer } = await post("produce", { arg: name, partition: partition.value }, `${JSON.stringify(record)}\n`);
+      show(result, h("p", { class: "good" }, `written: ${JSON.stringify(answer)}`));
+    } catch (error) {
+      show(result, failure(error));
+    }
+  };
+  const dialog = h("dialog", null, h("h2", null, `Produce to ${name}`), h("form", { onsubmit: send },
+    field("Key (empty: none)", key), field("Value", value), field("Partition", partition), result,
+    h("p", null, h("button", { class: "main" }, "Produce"), " ", h("button", { type: "button", onclick: () => dialog.close() }, "Close"))));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+// Exports what is shown.
+function exports(seen, name) {
+  const save = (text, kind, ending) => {
+    const anchor = h("a", { href: URL.createObjectURL(new Blob([text], { type: kind })), download: `${name}.${ending}` });
+    anchor.click();
+    URL.revokeObjectURL(anchor.href);
+  };
+  const cell = (value) => {
+    const text = value ?? "";
+    // A cell that a spreadsheet would take for a formula is made a text.
+    return `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+  };
+  const csv = () => ["partition,offset,timestamp,key,value,headers", ...seen().map((one) => [one.partition, one.offset, one.timestamp, cell(one.key), cell(one.value), cell(one.headers.map(header).join("; "))].join(","))].join("\r\n");
+  return h("p", null, h("button", { type: "button", class: "small", onclick: () => save(JSON.stringify(seen(), null, 1), "application/json", "json") }, "save as JSON"), " ",
+    h("button", { type: "button", class: "small", onclick: () => save(csv(), "text/csv", "csv") }, "save as CSV"));
+}

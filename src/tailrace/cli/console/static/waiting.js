@@ -1,0 +1,44 @@
+// Requests that wait in the broker, what would wake them, and the fetch sessions.
+
+import { get } from "./api.js";
+import { command, count, duration, facts, failure, h, panel, show, table } from "./dom.js";
+
+const SHOWN = ["kind", "deadlineInMs", "keyCount", "keys"];
+
+export async function waitingPage(stage, { signal, session }) {
+  if (!session.hasMetrics) {
+    return show(stage, h("h1", null, "Waiting"), h("p", { class: "panel" }, "This page needs the metrics of a Tailrace broker: start the console with ",
+      h("code", null, "--metrics HOST:PORT"), "."));
+  }
+  const state = h("div");
+  show(stage, h("h1", null, "Waiting"), state);
+  const read = async () => {
+    const { value, command: text } = await get("explain/waiting", {}, signal);
+    show(state, facts([
+      ["Waiting requests", count(value.waiting)], ["Watched keys", count(value.watchedKeys)], ["Fetch sessions", count(value.sessionCount)],
+      ["Completed", count(value.completed), "before their deadline"], ["At their deadline", count(value.expired)],
+    ]), requests(value.operations), sessions(value.sessions), command(text));
+  };
+  await read();
+  const timer = setInterval(() => read().catch((error) => { if (!signal.aborted) show(state, failure(error)); }), 2000);
+  signal.addEventListener("abort", () => clearInterval(timer));
+}
+
+const more = (one) => (one.keyCount > one.keys.length ? ` and ${count(one.keyCount - one.keys.length)} more` : "");
+const others = (one) => Object.entries(one).filter(([name, value]) => !SHOWN.includes(name) && value !== null).map(([name, value]) => `${name} ${value}`).join(", ");
+
+const requests = (all) => panel("Requests", table([
+  { head: "Request", cell: (one) => one.kind, sort: (one) => one.kind },
+  { head: "Deadline in", number: true, cell: (one) => `${count(one.deadlineInMs)} ms`, sort: (one) => one.deadlineInMs },
+  { head: "Woken by", cell: (one) => one.keys.join(", ") + more(one) },
+  { head: "Facts", cell: others },
+], all, { caption: "Requests that wait", empty: "no request waits" }));
+
+const sessions = (all) => panel("Fetch sessions", table([
+  { head: "Session", number: true, cell: (one) => String(one.id) },
+  { head: "Of a", cell: (one) => (one.isFollower ? "follower" : "consumer") },
+  { head: "Partitions", number: true, cell: (one) => count(one.partitions), sort: (one) => one.partitions },
+  { head: "Epoch", number: true, cell: (one) => count(one.epoch) },
+  { head: "Age", number: true, cell: (one) => duration(one.ageMs / 1000), sort: (one) => one.ageMs },
+  { head: "Last used", number: true, cell: (one) => `${duration(one.unusedMs / 1000)} ago`, sort: (one) => one.unusedMs },
+], all, { caption: "Fetch sessions", empty: "no client has a session" }));

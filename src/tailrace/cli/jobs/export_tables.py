@@ -1,0 +1,189 @@
+"""`tailrace job export --to iceberg|delta`: one run, or a follower until SIGTERM."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tailrace.cli.errors import CommandError
+from tailrace.cli.jobs.export_typed import row_form
+from tailrace.cli.jobs.job import spark_for
+from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
+
+if TYPE_CHECKING:
+    from tailrace.spark.tables.follow import Progress
+    from tailrace.spark.tables.formats.table import Table
+    from tailrace.spark.tables.table_export import Exported, ExportSettings
+
+_ROUND_BYTES = 2 * 1024**3  # of a follower
+
+
+def run_tables(options: argparse.Namespace) -> int:
+    from tailrace.spark.jobs.place import Place
+    from tailrace.spark.tables.table_export import TableExport, export_once
+    from tailrace.spark.tables.topic_source import TopicSource
+
+    if options.group is not None and not options.follow:
+        raise CommandError("--group needs --follow: a single run commits no offsets to a group")
+    if options.keep_snapshots is not None and not options.follow:
+        raise CommandError("--keep-snapshots needs --follow: a single run removes no snapshots")
+    settings = _settings(options)
+    with spark_for(options, "export") as spark:
+        place = Place.parse(options.source)
+        files = None if options.files is None else Place.parse(options.files)
+        with TopicSource(place, options.topic, files=files, read_committed=not options.uncommitted) as source:
+            export = TableExport(spark, source, _table(options), settings)
+            found = _follow(options, export, place.bootstrap) if options.follow else export_once(export)
+    _print(options, found)
+    return 0
+
+
+def _table(options: argparse.Namespace) -> Table:
+    if options.to == "iceberg":
+        from tailrace.spark.tables.formats.iceberg import IcebergTable
+
+        return IcebergTable(options.output, options.catalog, dict(map(_pair, options.catalog_property or [])))
+    from tailrace.spark.tables.formats.delta import DeltaTable
+
+    return DeltaTable(options.output, dict(map(_pair, options.storage_option or [])))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise CommandError(f"{text!r} is not a setting: write KEY=VALUE")
+    return key, value
+
+
+def _settings(options: argparse.Namespace) -> ExportSettings:
+    from tailrace.spark.tables.table_export import ROUND_BYTES, TARGET_BYTES, ExportSettings
+
+    return ExportSettings(
+        form=row_form(options),
+        partition_by=tuple(name for name in options.partition_by.split(",") if name),
+        target_bytes=options.target_file_size or TARGET_BYTES,
+        compression=options.compression,
+        allow_loss=options.allow_loss,
+        round_bytes=options.round_size or (_ROUND_BYTES if options.follow else ROUND_BYTES),
+    )
+
+
+def _follow(options: argparse.Namespace, export: Any, bootstrap: str | None) -> Exported:
+    from tailrace.spark.source.group_commits import GroupCommits
+    from tailrace.spark.source.options import WireOptions
+    from tailrace.spark.tables.follow import Follower, FollowPolicy
+
+    hours = options.keep_snapshots
+    policy = FollowPolicy(
+        freshness_s=options.freshness,
+        merge_every=options.merge_every,
+        keep_snapshots_s=None if hours is None else hours * 3600.0,
+    )
+    with ExitStack() as stack:
+        group = None
+        if options.group is not None:
+            if bootstrap is None:
+                raise CommandError(f"--group needs the address of a cluster, and {options.source} is a directory")
+            group = GroupCommits(options.group, WireOptions(bootstrap=bootstrap))
+            stack.callback(group.close)
+        stopped = stack.enter_context(stop_signals())
+        line = stack.enter_context(progress_line())
+        return Follower(export, policy, group=group, report=line).run(stopped)
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """Yield an event that SIGTERM and SIGINT set. A second signal has its usual effect."""
+    stopped = threading.Event()
+    before: dict[int, Any] = {}
+
+    def stop(number: int, frame: object) -> None:
+        stopped.set()
+        signal.signal(number, before[number])
+
+    for number in (int(signal.SIGTERM), int(signal.SIGINT)):
+        before[number] = signal.signal(number, stop)
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def progress_line() -> Iterator[Any]:
+    """Yield a function that shows progress: as one changing line on a terminal, else as a line for each commit."""
+    is_terminal = sys.stderr.isatty()
+    shown = 0
+
+    def show(progress: Progress) -> None:
+        nonlocal shown
+        total = progress.total
+        if not is_terminal and total.commits == shown:
+            return
+        shown = total.commits
+        text = progress_text(progress)
+        if is_terminal:
+            sys.stderr.write(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}")
+        else:
+            sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        if is_terminal:
+            sys.stderr.write("\r\x1b[K")
+
+
+def progress_text(progress: Progress) -> str:
+    total, merged = progress.total, progress.merged
+    parts = [
+        count_text(total.records, "record"),
+        count_text(total.commits, "commit"),
+        f"{count_text(total.files, 'file')} ({size_text(total.bytes_written)})",
+        f"lag {progress.lag:,}",
+    ]
+    if merged.files_before:
+        parts.append(f"{merged.files_before:,} files merged into {merged.files_after:,}")
+    if total.broken:
+        parts.append(f"{total.broken:,} could not be decoded")
+    if total.lost:
+        parts.append(f"{total.lost:,} lost")
+    return ", ".join(parts)
+
+
+def _print(options: argparse.Namespace, found: Exported) -> None:
+    ends = found.ends or {}
+    if options.json:
+        offsets: dict[str, dict[str, int]] = {}
+        for (topic, number), end in sorted(ends.items()):
+            offsets.setdefault(topic, {})[str(number)] = end
+        document = {
+            "table": found.table,
+            "records": found.records,
+            "files": found.files,
+            "bytes": found.bytes_written,
+            "commits": found.commits,
+            "broken": found.broken,
+            "lostOffsets": found.lost,
+            "offsets": offsets,
+        }
+        print_lines(json_document(document))
+        return
+    rows = [[str(partition), end] for partition, end in sorted(ends.items())]
+    if rows:
+        print_lines(*table(["<PARTITION", "EXPORTED TO"], rows), "")
+    broken = f"; {count_text(found.broken, 'record')} could not be decoded" if found.broken else ""
+    lost = f"; {count_text(found.lost, 'offset')} had been deleted before" if found.lost else ""
+    print_lines(
+        f"{count_text(found.records, 'record')} in {count_text(found.files, 'file')} "
+        f"({size_text(found.bytes_written)}) added to {found.table} in {count_text(found.commits, 'commit')}"
+        f"{broken}{lost}"
+    )

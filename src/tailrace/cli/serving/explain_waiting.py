@@ -1,0 +1,65 @@
+"""`tailrace explain waiting`: the requests that wait in a running broker, their keys, and the fetch sessions."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from tailrace.cli.errors import CommandError
+from tailrace.cli.output import count_text, json_document, print_lines, table
+from tailrace.cli.serving.http_get import get
+
+_SHOWN_ABOVE = ("kind", "deadlineInMs", "keyCount", "keys")
+
+
+def run(options: argparse.Namespace) -> int:
+    answer = get(options.metrics, "/waiting")
+    try:
+        state = json.loads(answer.text)
+    except ValueError as error:
+        raise CommandError(f"{options.metrics} does not serve /waiting: HTTP status {answer.status}") from error
+    if options.json:
+        print_lines(json_document(state))
+    else:
+        print_lines(*waiting_text(state))
+    return 0
+
+
+def waiting_text(state: dict[str, Any]) -> list[str]:
+    """Return the waiting requests and the fetch sessions as two tables."""
+    lines = [
+        f"{count_text(state['waiting'], 'request')} waiting, {count_text(state['watchedKeys'], 'watched key')}; "
+        f"so far {state['completed']:,} completed and {state['expired']:,} at their deadline"
+    ]
+    if state["operations"]:
+        rows = [
+            (one["kind"], f"{one['deadlineInMs']:,} ms", _keys_text(one), _facts_text(one))
+            for one in state["operations"]
+        ]
+        lines += ["", *table(["<REQUEST", "DEADLINE IN", "<WOKEN BY", "<FACTS"], rows)]
+    lines += ["", count_text(state["sessionCount"], "fetch session")]
+    if state["sessions"]:
+        sessions = [
+            (
+                one["id"],
+                "follower" if one["isFollower"] else "consumer",
+                one["partitions"],
+                one["epoch"],
+                f"{one['ageMs'] / 1000:,.0f} s",
+                f"{one['unusedMs']:,} ms",
+            )
+            for one in state["sessions"]
+        ]
+        lines += table(["SESSION", "<OF A", "PARTITIONS", "EPOCH", "AGE", "LAST USED BEFORE"], sessions)
+    return lines
+
+
+def _keys_text(operation: dict[str, Any]) -> str:
+    more = operation["keyCount"] - len(operation["keys"])
+    return ", ".join(operation["keys"]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _facts_text(operation: dict[str, Any]) -> str:
+    facts = {name: value for name, value in operation.items() if name not in _SHOWN_ABOVE and value is not None}
+    return ", ".join(f"{name} {value}" for name, value in facts.items())

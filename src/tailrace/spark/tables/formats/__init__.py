@@ -1,0 +1,9 @@
+"""Iceberg and Delta tables: how they are created, committed to and maintained.
+
+table.py                 Table: the interface of both formats
+iceberg.py               IcebergTable, through pyiceberg
+iceberg_maintenance.py   merges files of an Iceberg table, and removes old snapshots
+delta.py                 DeltaTable, through delta-rs
+partitioning.py          the partitions of a table: date, hour and columns
+merge_plan.py            chooses small files that are worth a merge
+"""

@@ -1,0 +1,167 @@
+"""Maintenance of an Iceberg table: merges small files, and removes old snapshots with the files that only they need.
+
+A merge replaces files of one partition by larger ones with the same rows, in one overwrite commit on a snapshot that
+still has all of the small files. Files with row-level deletes are left alone.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tailrace.spark.jobs.job import run_tasks
+from tailrace.spark.tables.files.parquet_files import DataFile, FileLayout, ParquetFiles
+from tailrace.spark.tables.files.storage import IcebergStorage
+from tailrace.spark.tables.formats.merge_plan import SmallFile, plan_merges
+from tailrace.spark.tables.formats.table import Expired
+from tailrace.spark.tables.table_ends import Overtaken
+
+
+class MergeTask(NamedTuple):
+    """Files of one partition that become one file. Metadata and scan tasks of pyiceberg are pickled."""
+
+    scan: bytes
+    properties: dict[str, str]
+    layout: FileLayout
+
+
+@dataclass(frozen=True, slots=True)
+class MergedFiles:
+    id: str
+    removed: list[Any]  # data files of pyiceberg
+    added: list[DataFile]
+
+
+class IcebergMerge:
+    def __init__(
+        self, table: Any, storage: IcebergStorage, partition_by: tuple[str, ...], target_bytes: int, compression: str
+    ) -> None:
+        self._table = table
+        self._storage = storage
+        self._partition_by = partition_by
+        self._target_bytes = target_bytes
+        self._compression = compression
+
+    def run(self, spark: Any) -> MergedFiles | None:
+        """Write the merged files. Return None if no merge is worthwhile."""
+        merges = plan_merges(self._small_files(), self._target_bytes)
+        if not merges:
+            return None
+        merge_id = uuid.uuid4().hex
+        layout = FileLayout(
+            self._storage,
+            f"data/{merge_id}",
+            self._partition_by,
+            target_bytes=2 * self._target_bytes,
+            compression=self._compression,
+        )
+        # Workers need the schemas of the table, but not its history.
+        metadata = self._table.metadata.model_copy(update={"snapshots": [], "snapshot_log": [], "metadata_log": []})
+        tasks = [
+            MergeTask(pickle.dumps((metadata, [file.handle for file in files])), self._storage.properties, layout)
+            for files in merges
+        ]
+        added = [file for files in run_tasks(spark, tasks, merge_files, label="merge") for file in files]
+        return MergedFiles(merge_id, [file.handle.file for files in merges for file in files], added)
+
+    def _small_files(self) -> Iterator[SmallFile]:
+        spec_id = self._table.spec().spec_id
+        offset = next((field.field_id for field in self._table.schema().fields if field.name == "offset"), None)
+        for task in self._table.scan().plan_files():
+            file = task.file
+            if not task.delete_files and file.spec_id == spec_id:
+                low = (file.lower_bounds or {}).get(offset)
+                first = struct.unpack("<q", low)[0] if low is not None and len(low) == 8 else 0
+                yield SmallFile(task, file.file_size_in_bytes, repr(file.partition), first)
+
+    def check_unchanged(self, table: Any, found: MergedFiles) -> None:
+        """Raise Overtaken if the table no longer has a file that was merged, or has deletes for one."""
+        there = {task.file.file_path: task for task in table.scan().plan_files()}
+        for file in found.removed:
+            if file.file_path not in there or there[file.file_path].delete_files:
+                raise Overtaken("another program has changed a file during its merge")
+
+    def stage(self, table: Any, transaction: Any, found: MergedFiles, properties: dict[str, str]) -> None:
+        from pyiceberg.io.pyarrow import parquet_file_to_data_file
+
+        with transaction.update_snapshot(snapshot_properties=properties).overwrite() as update:
+            for file in found.removed:
+                update.delete_data_file(file)
+            for file in found.added:
+                path = f"{self._storage.location}/{file.path}"
+                update.append_data_file(parquet_file_to_data_file(table.io, table.metadata, path))
+
+
+def merge_files(task: MergeTask) -> list[DataFile]:
+    """Write the rows of some files into one file, in a task."""
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan, PyArrowFileIO, schema_to_pyarrow
+
+    metadata, scan_tasks = pickle.loads(task.scan)
+    schema = schema_to_pyarrow(metadata.schema(), include_field_ids=False)
+    scan = ArrowScan(metadata, PyArrowFileIO(task.properties), metadata.schema(), AlwaysTrue())
+    files = ParquetFiles(task.layout, schema, uuid.uuid4().hex)
+    try:
+        for scan_task in scan_tasks:
+            files.write(scan.to_table([scan_task]).cast(schema))
+        return files.close()
+    except BaseException:
+        files.abandon()
+        raise
+
+
+def expire_snapshots(table: Any, older_than_ms: int) -> Expired:
+    """Remove snapshots of an age, except those with a name, and then the files that no other snapshot needs.
+
+    If the table has branches or tags besides main, only the snapshots are removed.
+    """
+    metadata = table.metadata
+    named = {ref.snapshot_id for ref in metadata.refs.values()}
+    old = [one for one in metadata.snapshots if one.timestamp_ms < older_than_ms and one.snapshot_id not in named]
+    if not old:
+        return Expired()
+    dead = _dead_files(table, {one.snapshot_id for one in old}) if set(metadata.refs) == {"main"} else set()
+    table.maintenance.expire_snapshots().by_ids([one.snapshot_id for one in old]).commit()
+    for path in sorted(dead):
+        try:
+            table.io.delete(path)
+        except FileNotFoundError:
+            continue  # another program has deleted it
+    return Expired(len(old), len(dead))
+
+
+def _dead_files(table: Any, old: set[int]) -> set[str]:
+    """Return the files that only old snapshots need: data files that they removed, manifests, and manifest lists."""
+    ancestors, snapshot = set(), table.current_snapshot()
+    while snapshot is not None:
+        ancestors.add(snapshot.snapshot_id)
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else table.metadata.snapshot_by_id(parent)
+    kept: set[str] = set()
+    dead: set[str] = set()
+    for one in table.metadata.snapshots:
+        if one.snapshot_id not in old:
+            kept |= {manifest.manifest_path for manifest in one.manifests(table.io)}
+    for one in table.metadata.snapshots:
+        if one.snapshot_id not in old:
+            continue
+        dead.add(one.manifest_list)
+        for manifest in one.manifests(table.io):
+            if manifest.manifest_path not in kept:
+                dead.add(manifest.manifest_path)
+            if one.snapshot_id in ancestors and manifest.added_snapshot_id == one.snapshot_id:
+                dead |= _removed_files(table, manifest)
+    return dead
+
+
+def _removed_files(table: Any, manifest: Any) -> set[str]:
+    from pyiceberg.manifest import ManifestEntryStatus
+
+    if manifest.deleted_files_count == 0:
+        return set()
+    entries = manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+    return {entry.data_file.file_path for entry in entries if entry.status == ManifestEntryStatus.DELETED}

@@ -1,0 +1,66 @@
+"""Table: what an export needs of a table format. iceberg.py and delta.py have the two implementations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from tailrace.model.ids import TopicPartition
+from tailrace.spark.tables.files.parquet_files import DataFile, FileLayout
+from tailrace.spark.tables.files.storage import Storage
+from tailrace.spark.tables.table_ends import Round, TableEnds
+
+
+class Merged(NamedTuple):
+    """The result of a merge of small files."""
+
+    files_before: int = 0
+    files_after: int = 0
+
+
+class Expired(NamedTuple):
+    """The result of expiring snapshots."""
+
+    snapshots: int = 0
+    files: int = 0
+
+
+class Table(Protocol):
+    @property
+    def name(self) -> str:
+        """The name for messages."""
+
+    @property
+    def storage(self) -> Storage: ...
+
+    def open(self, schema: Any, partition_by: Sequence[str], *, evolves: bool = False) -> Any:
+        """Create the table if there is none. Return the schema for the rows, which may have wider types.
+
+        With `evolves`, the table is changed as `evolve` does. Raise JobError if it cannot take rows of the schema.
+        """
+
+    def evolve(self, schema: Any) -> Any:
+        """Change the table for rows of a newer schema. Return the schema for the rows."""
+
+    def layout(self, round_id: str, *, target_bytes: int, compression: str) -> FileLayout:
+        """Return location and form of the files of a round."""
+
+    def ends(self, partitions: Iterable[TopicPartition]) -> TableEnds:
+        """Read from the table where it ends now, at least for some partitions."""
+
+    def add(self, round_: Round, files: Sequence[DataFile]) -> None:
+        """Add the files and move the ends in one commit.
+
+        The commit is repeated if another program changed the table, as long as the round follows its ends. Raise
+        Overtaken if it does not: then the table names none of the files. An answer that is lost is resolved by a look
+        at the table.
+        """
+
+    def names_folder(self, round_id: str) -> bool:
+        """Return True if the table names files of a round, now or in its known history."""
+
+    def merge(self, spark: Any, *, target_bytes: int, compression: str) -> Merged:
+        """Replace small files by larger ones, where it is worthwhile, in one commit. The ends stay."""
+
+    def expire(self, older_than_ms: int) -> Expired:
+        """Remove snapshots older than a time, and the files that only they need."""

@@ -1,0 +1,172 @@
+"""The console in a real browser: every page, on a broker with real traffic, without errors, and with hostile names."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.browser import Browser, axe_source, chromium
+from tests.support.cache import Unavailable
+from tests.support.command import tailrace as command
+from tests.support.console import Console
+from tests.support.tailrace_process import TailraceProcess
+
+HOSTILE = "</td><script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">"
+PATIENCE_S = 60.0
+
+pytestmark = pytest.mark.skipif(
+    chromium() is None, reason="no Chromium with its driver: apt-get install chromium-driver"
+)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TailraceProcess]:
+    data = tmp_path_factory.mktemp("browser") / "data"
+    with TailraceProcess(data, "-o", "group.initial.rebalance.delay.ms=0", "--metrics-port", "0") as running:
+
+        def run(*words: object) -> None:
+            ran = command(*words, "--bootstrap", running.bootstrap)
+            assert ran.status == 0, ran.err
+
+        lines = data.parent / "lines"
+        lines.write_text("".join(json.dumps({"key": f"k{n}", "value": f"value {n}"}) + "\n" for n in range(3_000)))
+        run("topics", "create", "orders", "--partitions", 2, "--config", "retention.ms=86400000")
+        run("produce", "orders", "--json", "--file", lines, "--partition", 0, "--batch-bytes", 4_000)
+        hostile = {"key": HOSTILE, "value": HOSTILE, "headers": [{"key": HOSTILE, "value": HOSTILE}]}
+        lines.write_text(json.dumps(hostile) + "\n")
+        run("topics", "create", "hostile")
+        run("produce", "hostile", "--json", "--file", lines)
+        run("consume", "orders", "--group", HOSTILE, "--from", "beginning", "--max", 100, "--values")
+        run("consume", "orders", "--group", "kitchen", "--from", "beginning", "--max", 100, "--values")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def console(broker: TailraceProcess) -> Iterator[Console]:
+    metrics = broker.ready_line.partition("metrics on ")[2].split("/metrics")[0]
+    words = ("--bootstrap", broker.bootstrap, "--data", str(broker.data), "--metrics", metrics, "--console-write")
+    with Console(*words) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+PAGES = {
+    "overview": ("#/", ["Healthy", "Traffic of this broker", "Controllers"]),
+    "topics": ("#/topics", ["orders", "hostile", "3,000"]),
+    "topic": ("#/topics/orders", ["Partitions", "End offset", "3,000"]),
+    "records": ("#/topics/orders?tab=records&from=10&max=3&partition=0", ["3 records", "value 10", "value 12"]),
+    "configs": ("#/topics/orders?tab=configs", ["retention.ms", "86400000", "this topic"]),
+    "groups": ("#/groups", ["kitchen", "Empty"]),
+    "group": ("#/groups/kitchen", ["2,900", "Show the plan"]),
+    "log": ("#/log/orders/0?offset=1500", ["Segments", "Leader epochs", "Read from offset 1,500", "index probe"]),
+    "log of a time": ("#/log/orders/0?timestamp=1000", ["First record at or after", "Result"]),
+    "waiting": ("#/waiting", ["Waiting requests", "Fetch sessions"]),
+    "transactions": ("#/transactions", ["Transactional ids", "Hanging transactions"]),
+    "security": ("#/security", ["No authorizer is configured", "SCRAM users", "Quotas"]),
+    "hostile records": ("#/topics/hostile?tab=records", ["1 record", HOSTILE]),
+    "hostile group": ("#/groups/" + HOSTILE.replace("/", "%2F").replace("<", "%3C").replace('"', "%22"), [HOSTILE]),
+    "no such topic": ("#/topics/nothing", ["there is no topic"]),
+}
+
+
+@pytest.mark.parametrize("name", list(PAGES))
+def test_a_page_shows_its_facts_without_errors(
+    name: str, browser: Browser, console: Console, tmp_path: Path, record_property: Callable[[str, Any], None]
+) -> None:
+    place, texts = PAGES[name]
+    browser.open(console.url + place)
+    browser.wait_for(*texts)
+    browser.screenshot(tmp_path / f"{name}.png")
+    assert browser.errors() == []
+    assert browser.title() != "hacked"
+    assert browser.execute("return document.querySelectorAll('main script, main img').length") == 0
+
+
+@pytest.mark.parametrize("name", ["overview", "topics", "records", "group", "log", "waiting", "security"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_page_has_no_accessibility_violations(name: str, theme: str, browser: Browser, console: Console) -> None:
+    try:
+        source = axe_source()
+    except Unavailable as why:
+        pytest.skip(f"no axe-core: {why}")
+    browser.open(console.url + PAGES[name][0])
+    browser.wait_for(*PAGES[name][1])
+    browser.execute(f"document.documentElement.dataset.theme = {theme!r}")
+    time.sleep(0.5)  # until colours have changed
+    browser.execute(source)
+    found = browser.execute_async("axe.run().then((result) => arguments[arguments.length - 1](result.violations))")
+    assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found] == []
+
+
+def test_a_topic_is_created_filled_and_deleted_by_clicks(browser: Browser, console: Console) -> None:
+    browser.open(console.url + "#/topics")
+    browser.wait_for("orders")
+    browser.click("Create a topic")
+    browser.type("Name", "clicked")
+    browser.click("Create")
+    browser.wait_for("End offset", "clicked")
+    browser.open(console.url + "#/topics/clicked?tab=records")
+    browser.wait_for("no record matches")
+    browser.click("Produce")
+    browser.type("Value", "by hand")
+    browser.click("Produce", within="dialog")
+    browser.wait_for("written:")
+    browser.click("Close")
+    browser.click("Read")
+    browser.wait_for("1 record", "by hand")
+    browser.open(console.url + "#/topics/clicked")
+    browser.wait_for("Delete this topic")
+    browser.type("Name of the topic", "clicked")
+    browser.click("Delete")
+    browser.wait_for("Filter", "orders")
+    assert "clicked" not in command("topics", "list", "--bootstrap", console_bootstrap(browser)).out
+
+
+def console_bootstrap(browser: Browser) -> str:
+    text: str = browser.execute("return document.querySelector('.command code').textContent")
+    return text.partition("--bootstrap=")[2].split()[0]
+
+
+def test_a_batch_is_found_by_clicks_in_the_drawn_log(browser: Browser, console: Console) -> None:
+    browser.open(console.url + "#/log/orders/0")
+    browser.wait_for("Segments")
+    browser.execute("document.querySelector('svg .segment').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+    browser.wait_for("Batches of segment")
+    browser.execute(
+        "document.querySelectorAll('svg .batch')[1].dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+    )
+    browser.wait_for("Checksum", "valid", "Its records")
+    assert browser.errors() == []
+
+
+def test_new_records_appear_while_the_page_follows(browser: Browser, console: Console, broker: TailraceProcess) -> None:
+    browser.open(console.url + "#/topics/orders?tab=records&from=-1&partition=1")
+    browser.wait_for("Follow")
+    browser.click("Follow")
+    browser.wait_for("waiting for new records")
+    (broker.data.parent / "fresh").write_text("fresh record\n")
+    deadline = time.monotonic() + PATIENCE_S
+    while "fresh record" not in browser.text() and time.monotonic() < deadline:
+        produce = ("produce", "orders", "--partition", 1, "--file", broker.data.parent / "fresh")
+        assert command(*produce, "--bootstrap", broker.bootstrap).status == 0
+        time.sleep(0.5)
+    assert "fresh record" in browser.text()
+
+
+def test_the_page_can_be_used_with_the_keyboard(browser: Browser, console: Console) -> None:
+    browser.open(console.url)
+    browser.wait_for("Healthy")
+    browser.press("2")
+    browser.wait_for("Filter", "orders")
+    browser.press("/")
+    assert browser.execute("return document.activeElement.type") == "search"

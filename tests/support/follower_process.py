@@ -1,0 +1,94 @@
+"""A follower in a process of its own, which kills itself at a chosen point: `python -m tests.support.follower_process`.
+
+The argument is JSON: form, folder, bootstrap, topics, point, count, settings. The process dies with SIGKILL when the
+point is reached for the count-th time. Points: write (files are written), commit (the table is committed, the answer is
+not there yet), end (the answer is there), merge (files are merged, not committed), time:SECONDS, none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tailrace.spark.jobs.place import Place
+from tailrace.spark.source.group_commits import GroupCommits
+from tailrace.spark.source.options import WireOptions
+from tailrace.spark.tables import table_export
+from tailrace.spark.tables.follow import Follower, FollowPolicy
+from tailrace.spark.tables.formats import iceberg_maintenance
+from tailrace.spark.tables.round_files import RoundFiles
+from tailrace.spark.tables.table_export import ExportSettings, TableExport
+from tailrace.spark.tables.topic_source import TopicSource
+from tests.support.exported_tables import opened
+from tests.support.inline_spark import InlineSpark
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+
+
+def after(owner: Any, name: str, count: int) -> None:
+    """Die after the count-th call of a function, before its caller gets the result."""
+    real: Callable[..., Any] = getattr(owner, name)
+    left = [count]
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        left[0] -= 1
+        if left[0] == 0:
+            die()
+        return found
+
+    setattr(owner, name, call)
+
+
+def arm(form: str, point: str, count: int) -> None:
+    if point == "write":
+        after(table_export, "run_tasks", count)
+    elif point == "merge" and form == "iceberg":
+        after(iceberg_maintenance, "run_tasks", count)
+    elif point == "end":
+        after(RoundFiles, "begin", count + 1)
+    elif point == "commit" and form == "iceberg":
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        after(SqlCatalog, "commit_table", count)
+    elif point in ("commit", "merge"):
+        from deltalake import DeltaTable
+
+        after(DeltaTable, "create_write_transaction", count)
+    elif point.startswith("time:"):
+        timer = threading.Timer(float(point[5:]), die)
+        timer.daemon = True
+        timer.start()
+
+
+def main() -> None:
+    asked = json.loads(sys.argv[1])
+    arm(asked["form"], asked["point"], asked["count"])
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    place = Place.parse(asked["bootstrap"])
+    files = None if asked.get("files") is None else Place.parse(asked["files"])
+    with TopicSource(place, asked["topics"], files=files) as source:
+        table = opened(asked["form"], Path(asked["folder"]))
+        export = TableExport(InlineSpark(), source, table, ExportSettings(**asked.get("settings", {})))
+        group = None
+        if asked.get("group"):
+            group = GroupCommits(asked["group"], WireOptions(bootstrap=asked["bootstrap"]))
+        policy = FollowPolicy(freshness_s=0.05, merge_every=3)
+        print("follows", flush=True)
+        found = Follower(export, policy, group=group).run(stopped)
+    print(json.dumps({"records": found.records, "commits": found.commits}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
