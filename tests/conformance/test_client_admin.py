@@ -236,8 +236,12 @@ def test_log_directories_have_the_sizes_of_replicas(cluster: ClusterClient, topi
     first, second = cluster.topic(topic).topic_partitions
     data = batch(b"v" * 1000)
     BatchProducer(cluster).send({first: data})
+
+    def sizes() -> dict[TopicPartition, int]:
+        return {one.partition: one.size for where in log_directories(cluster, [topic]) for one in where.replicas}
+
+    eventually(sizes, {first: len(data), second: 0})
     (directory,) = log_directories(cluster, [topic])
-    assert {one.partition: one.size for one in directory.replicas} == {first: len(data), second: 0}
     assert directory.error_code == 0
     assert directory.broker in cluster.metadata.brokers
     assert directory.total_bytes >= directory.usable_bytes  # -1 and -1 if the broker does not report them

@@ -145,7 +145,7 @@ def test_our_command_works_at_kafka_and_at_tailrace(pair: Pair) -> None:
         one = tailrace("transactions", "describe", "stays", "--bootstrap", broker.bootstrap)
         assert "stays  ·  Ongoing" in one.out
         assert "played-1" in one.out
-        assert tailrace("transactions", "describe", "nobody", "--bootstrap", broker.bootstrap).status == 1
+        assert tailrace("transactions", "describe", "nobody", "--bootstrap", broker.bootstrap).status == 2
         odd = tailrace("transactions", "list", "--state", "Odd", "--bootstrap", broker.bootstrap)
         assert (odd.status, "Odd" in odd.err) == (1, True)
     assert told[0] == told[1]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.cli.serving.container import main, serve_arguments, settings_of
-from tests.support.command import tailrace
+from tests.support.command import tailrace, unchanged_process
 
 ROOT = Path(__file__).parents[2]
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -175,7 +175,8 @@ def test_wrong_input_is_refused_in_one_sentence(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     data = tmp_path / "data"
-    assert main(arguments, {"KAFKA_LOG_DIRS": str(data), **environment}, str(tmp_path / "absent")) == 2
+    with unchanged_process():
+        assert main(arguments, {"KAFKA_LOG_DIRS": str(data), **environment}, str(tmp_path / "absent")) == 2
     captured = capfd.readouterr()
     assert sentence in captured.err.splitlines()[-1]
     assert captured.out == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -42,22 +43,25 @@ class Ran(NamedTuple):
 def tailrace(*arguments: object) -> Ran:
     """Run `tailrace ARGUMENTS`."""
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\n"), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err), _unchanged_logging():
+    with redirect_stdout(out), redirect_stderr(err), unchanged_process():
         status = main([str(argument) for argument in arguments])
     out.seek(0)
     return Ran(status, out.read(), err.getvalue())
 
 
 @contextmanager
-def _unchanged_logging() -> Iterator[None]:
-    """Restore the root logger afterwards: `serve` logs to the standard error that a later test does not have."""
+def unchanged_process() -> Iterator[None]:
+    """Restore afterwards what `serve` changes in its process: the root logger and the umask."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
+    umask = os.umask(0o077)
+    os.umask(umask)
     try:
         yield
     finally:
         root.handlers[:] = handlers
         root.setLevel(level)
+        os.umask(umask)
 
 
 def write_directory(path: Path, *kinds: str, clean: bool = True) -> Path:

@@ -15,7 +15,8 @@ export async function records(place, { name, query, signal, session }) {
   const committed = h("input", { type: "checkbox" });
   committed.checked = query.get("isolation") === "read_committed";
   const found = h("div", { "aria-live": "polite" });
-  let tail = null;
+  let current = new AbortController(); // of the read or of the live view that `found` shows
+  let isLive = false;
   let seen = [];
 
   const parameters = () => ({
@@ -23,35 +24,39 @@ export async function records(place, { name, query, signal, session }) {
     isolation: committed.checked ? "read_committed" : null, more: true,
   });
   const stop = () => {
-    tail?.abort();
-    tail = null;
+    current.abort();
+    current = new AbortController();
+    isLive = false;
     follow.textContent = "Follow";
+    return current.signal;
   };
+  signal.addEventListener("abort", stop);
   const read = async (event) => {
     event?.preventDefault();
-    stop();
+    const wanted = stop();
     const kept = Object.entries(parameters()).filter(([id, value]) => value && id !== "arg" && id !== "more");
     history.replaceState(null, "", `#/topics/${encodeURIComponent(name)}?${new URLSearchParams([["tab", "records"], ...kept])}`);
     show(found, h("p", { class: "quiet" }, "reading …"));
     try {
-      const answer = await lines("consume", parameters(), signal);
+      const answer = await lines("consume", parameters(), wanted);
       seen = answer.value;
       show(found, exports(() => seen, name), list(seen, name, session), command(answer.command));
     } catch (error) {
-      if (!signal.aborted) show(found, failure(error));
+      if (!wanted.aborted) show(found, failure(error));
     }
   };
   const follow = h("button", { type: "button", onclick: () => {
-    if (tail) return stop();
-    tail = new AbortController();
-    signal.addEventListener("abort", stop);
+    const wasLive = isLive;
+    const wanted = stop();
+    if (wasLive) return;
+    isLive = true;
     follow.textContent = "Stop";
     seen = [];
     const rows = h("tbody");
     const status = h("p", { class: "quiet" }, "waiting for new records …");
     show(found, exports(() => seen, name), status, frame(rows));
     const { max: _, ...rest } = parameters();
-    live("consume", { ...rest, from: "latest" }, tail.signal, (record) => {
+    live("consume", { ...rest, from: "latest" }, wanted, (record) => {
       seen.unshift(record);
       rows.prepend(row(record, name, session));
       if (seen.length > LIVE_MAX) {
