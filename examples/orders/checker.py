@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from examples.orders.events import ORDERS, PAYMENTS
 from examples.orders.expected import Expected, Revenue, Settled, expect
-from examples.orders.pipeline import REVENUE, SETTLED, checkpoint, settled_table
+from examples.orders.lake import settled_rows
+from examples.orders.pipeline import REVENUE, SETTLED, checkpoint
 from tailrace.client.batches import FetchOptions, fetch_range
 from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.offsets import latest_offsets
@@ -53,18 +54,21 @@ class Verdict:
         return f"{self.name}: of {self.results:,} results {', '.join(told)}"
 
 
-def check(spark: Any, bootstrap: str, directory: Path) -> list[Verdict]:
+def check(bootstrap: str, directory: Path) -> list[Verdict]:
     with ClusterClient(bootstrap) as cluster:
-        return [check_settled(spark, cluster, directory), check_revenue(cluster, directory)]
+        return [check_settled(cluster, directory), check_revenue(cluster, directory)]
 
 
-def check_settled(spark: Any, cluster: ClusterClient, directory: Path) -> Verdict:
+def check_settled(cluster: ClusterClient, directory: Path) -> Verdict:
+    """Check the rows of the Iceberg table."""
     progress = progress_of(checkpoint(directory, SETTLED))
     expected = _expected(cluster, progress)
-    # Spark reads committed files, and skips files of an unfinished batch.
-    rows = spark.read.parquet(str(settled_table(directory))).collect() if progress.offsets else []
     found = [
-        (row.order_id, Settled(row.country, row.amount_cents, _ms(row.ordered_at), row.payment_id)) for row in rows
+        (
+            row["order_id"],
+            Settled(row["country"], row["amount_cents"], _ms(row["ordered_at"]), row["payment_id"]),
+        )
+        for row in settled_rows(directory)
     ]
     return _compare("settled", found, expected.settled, expected.settled_by(progress.watermark_ms))
 

@@ -16,6 +16,7 @@ from examples.orders.display import Display, Picture, QueryState, result_lines
 from examples.orders.events import ORDERS, PAYMENTS
 from examples.orders.expected import Revenue, WindowKey
 from examples.orders.feeder import PARTITIONS, Feeder, create_topics
+from examples.orders.lake import TABLE, Lake
 from examples.orders.pipeline import REVENUE, SETTLED, Pipeline
 from examples.orders.session import local_session
 from tailrace.client.cluster.cluster_client import ClusterClient
@@ -43,6 +44,7 @@ class Job:
         self._began = time.monotonic()
         self._end_s: float | None = None
         self._pipeline: Pipeline | None = None
+        self._lake: Lake | None = None
         self._spark_thread = ThreadPoolExecutor(1, "spark")
         self._queries: dict[str, Any] = {}
         self._restarts = 0
@@ -54,7 +56,7 @@ class Job:
         """Run to the end, and return True if every result is correct."""
         with BrokerProcess(self._directory) as broker, ClusterClient(broker.bootstrap) as cluster:
             self._display.say(f"broker: {broker.bootstrap}, its data in {self._directory / 'broker'}")
-            create_topics(cluster, ORDERS, PAYMENTS, REVENUE)
+            create_topics(cluster, ORDERS, PAYMENTS, SETTLED, REVENUE)
             before = sum(count for _, count in self._counts(cluster))
             self._display.say(f"resuming after {before:,} records" if before else "starting with empty topics")
             # Spark needs long to start, especially on a small machine, so only few events are fed before.
@@ -72,9 +74,11 @@ class Job:
                     self._catch_up(broker.bootstrap, cluster, feeder)
                 for query in self._queries.values():
                     query.stop()
-                return self._summary(spark, broker.bootstrap, cluster, feeder)
+                return self._summary(broker.bootstrap, cluster, feeder)
             finally:
                 feeder.end()
+                if self._lake is not None:
+                    self._lake.stop()
                 if spark is not None:
                     spark.stop()
                 self._spark_thread.shutdown()
@@ -97,6 +101,8 @@ class Job:
             while self._queries[name].lastProgress is None and self._queries[name].isActive:
                 self._show(bootstrap, cluster, feeder)
                 time.sleep(_REFRESH_S)
+        self._lake = Lake(spark, bootstrap, self._directory)
+        self._lake.start()
         return spark
 
     def _restart(self, name: str, query: Any) -> None:
@@ -134,11 +140,15 @@ class Job:
     def _show(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> None:
         if feeder.failure is not None:
             raise Failed(f"the shop's events cannot be written to the broker: {feeder.failure}")
+        if self._lake is not None and self._lake.failure is not None:
+            raise Failed(f"table {TABLE} cannot be kept up to date: {self._lake.failure}")
         for name, query in list(self._queries.items()):
             if query.exception() is not None:
                 self._restart(name, query)
         now = time.monotonic()
         counts = self._records(cluster)
+        if self._lake is not None:
+            counts.append((f"table {TABLE}", self._lake.rows))
         self._display.show(
             Picture(
                 now - self._began,
@@ -174,7 +184,7 @@ class Job:
             }
         return [*((topic, ends[topic]) for topic in (ORDERS, PAYMENTS)), (REVENUE, self._results_read)]
 
-    def _summary(self, spark: Any, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> bool:
+    def _summary(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> bool:
         say = self._display.say
         records = self._records(cluster)
         say("")
@@ -183,7 +193,10 @@ class Job:
         say("")
         took = time.monotonic() - self._began
         say(f"{feeder.sent:,} events were fed in {took:.0f} s; the topics hold " + _held(records))
-        verdicts = check(spark, bootstrap, self._directory)
+        assert self._lake is not None
+        self._lake.stop()
+        self._lake.complete()
+        verdicts = check(bootstrap, self._directory)
         for verdict in verdicts:
             say(str(verdict))
         return all(verdict.is_right for verdict in verdicts)

@@ -1,10 +1,10 @@
 """The pipeline itself: two streaming queries over the topics `orders` and `payments`.
 
-    `settled`   every order with its payment, or without one when it is too late for it     → a Parquet table
+    `settled`   every order with its payment, or without one when it is too late for it     → the topic `settled`
     `revenue`   orders, paid orders and money for each country and five minutes             → the topic `revenue`
 
 Both drop duplicates, join the topics by order within a bounded time, and use watermarks to decide when a result is
-final. Only the format's name is specific to Tailrace.
+final. Only the format's name is specific to Tailrace. lake.py keeps an Iceberg table of the topic `settled`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name that Spark's users know)
-from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+from pyspark.sql.streaming import StreamingQuery
 
 from examples.orders.events import ORDERS, PAYMENTS
 
@@ -41,23 +41,21 @@ class Pipeline:
 
     def start(self, query: str, **trigger: Any) -> StreamingQuery:
         """Start one of the queries, from where it stopped."""
-        writer = self._write_settled() if query == SETTLED else self._write_revenue()
+        rows = self._settled_records() if query == SETTLED else self.revenue()
         return (
-            writer.option("checkpointLocation", str(checkpoint(self._directory, query)))
+            rows.writeStream.format("tailrace")  # exactly once: a repeated batch is not written twice
+            .option("kafka.bootstrap.servers", self._bootstrap)
+            .option("topic", query)
+            .option("checkpointLocation", str(checkpoint(self._directory, query)))
             .queryName(query)
             .trigger(**(trigger or {"processingTime": "1 second"}))
             .start()
         )
 
-    def _write_settled(self) -> DataStreamWriter:
-        return self.settled().writeStream.format("parquet").option("path", str(settled_table(self._directory)))
-
-    def _write_revenue(self) -> DataStreamWriter:
-        return (
-            self.revenue()
-            .writeStream.format("tailrace")  # exactly once: a repeated batch is not written twice
-            .option("kafka.bootstrap.servers", self._bootstrap)
-            .option("topic", REVENUE)
+    def _settled_records(self) -> DataFrame:
+        """Return rows of key and value for a topic."""
+        return self.settled().select(
+            F.col("order_id").cast("binary").alias("key"), F.to_json(F.struct("*")).cast("binary").alias("value")
         )
 
     def settled(self) -> DataFrame:
@@ -112,10 +110,6 @@ class Pipeline:
         parsed = raw.select(F.from_json(F.col("value").cast("string"), schema).alias("event")).select("event.*")
         timed = parsed.withColumn(time, F.timestamp_millis(time_ms)).drop(time_ms)
         return timed.withWatermark(time, WATERMARK).dropDuplicatesWithinWatermark([identity])
-
-
-def settled_table(directory: Path) -> Path:
-    return directory / "tables" / "settled"
 
 
 def checkpoint(directory: Path, query: str) -> Path:

@@ -190,7 +190,7 @@ def test_ctrl_c_ends_a_waiting_command_with_130_and_without_a_traceback(words: l
 
 
 def has_socket(pid: int) -> bool:
-    """Return True while the command is connected to the broker: some commands close the connection between two rounds."""
+    """Return True while the command has a socket. Some commands close theirs between two rounds."""
     for name in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
             if os.readlink(name).startswith("socket:"):

@@ -17,6 +17,7 @@ import tailrace
 from examples.orders.checker import check
 from examples.orders.events import ORDERS, PAYMENTS
 from examples.orders.feeder import create_topics, feed
+from examples.orders.lake import Lake
 from tailrace.client.cluster.cluster_client import ClusterClient
 
 ROOT = Path(__file__).parents[2]
@@ -43,14 +44,15 @@ def test_every_result_of_the_pipeline_is_correct_and_written_once(spark: Any, tm
     from examples.orders.pipeline import REVENUE, SETTLED, Pipeline
 
     with tailrace.Broker(tmp_path / "data") as broker, ClusterClient(broker.bootstrap) as cluster:
-        create_topics(cluster, ORDERS, PAYMENTS, REVENUE)
+        create_topics(cluster, ORDERS, PAYMENTS, SETTLED, REVENUE)
         for part in range(2):
             feed(cluster, seed=7, count=3_000)
             # Many small batches, so that watermarks advance during the query.
             pipeline = Pipeline(spark, broker.bootstrap, tmp_path, max_offsets=2_000)
             for name in (SETTLED, REVENUE):
                 run_to_the_end(pipeline, name)
-            settled, revenue = check(spark, broker.bootstrap, tmp_path)
+            Lake(spark, broker.bootstrap, tmp_path).complete()
+            settled, revenue = check(broker.bootstrap, tmp_path)
             assert settled.is_right, settled
             assert revenue.is_right, revenue
             assert settled.results > 1_000 * (part + 1)
