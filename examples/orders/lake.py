@@ -1,6 +1,6 @@
 """The lake: orders with their payments as an Iceberg table, which follows a topic. Its catalog is a SQLite file.
 
-    SETTLED  →  TableExport  →  TABLE in .run/lake, for DuckDB, Polars, pyiceberg, Trino, Spark, …
+    a topic  →  TableExport  →  TABLE in .run/lake, for DuckDB, Polars, pyiceberg, Trino, Spark, …
 
 `tailrace job export --to iceberg --follow` does the same from a command line.
 """
