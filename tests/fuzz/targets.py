@@ -25,7 +25,7 @@ class Target(Protocol):
         """An input in parts, of which some may be left out."""
 
 
-NAMES = ("requests", "sequences", "listeners", "records", "directories", "metadata")
+NAMES = ("requests", "sequences", "listeners", "records", "directories", "metadata", "answers")
 
 
 def make_target(name: str) -> Target:
@@ -54,4 +54,8 @@ def make_target(name: str) -> Target:
         from tests.fuzz.metadata_target import MetadataTarget
 
         return MetadataTarget()
+    if name == "answers":
+        from tests.fuzz.answer_target import AnswerTarget
+
+        return AnswerTarget()
     raise ValueError(f"there is no target {name}; there are {', '.join(NAMES)}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import select
 import socket
 import ssl
 import threading
@@ -240,6 +242,33 @@ def test_a_close_notify_is_sent_and_accepted(server: Server) -> None:
         client.receive()
     leaving: Callable[[], ssl.SSLSocket | socket.socket] = TlsClient(server.port()).socket.unwrap  # type: ignore[attr-defined]
     leaving()
+
+
+def client_hello() -> bytes:
+    outgoing = ssl.MemoryBIO()
+    connection = client_context(tls_of(TRUST)).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="127.0.0.1")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        connection.do_handshake()
+    return outgoing.read()
+
+
+def test_clients_that_connect_at_once_delay_each_other_and_not_the_connected_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Harness(settings=settings()) as harness:
+        connected = handshaken(harness)
+        crowd = [harness.client() for _ in range(6)]
+        monkeypatch.setattr("tailrace.server.loop.turn.PASS_NS_MAX", 0)  # every pass is late
+        for one in crowd:
+            one.socket.sendall(client_hello())
+        connected.send(b"Ex")
+        harness.turn()
+        assert harness.broker.handled == 1
+        answered = [len(select.select([one.socket for one in crowd], [], [], 0)[0])]
+        for _ in crowd:
+            harness.turn()
+            answered.append(len(select.select([one.socket for one in crowd], [], [], 0)[0]))
+        assert answered == [1, 2, 3, 4, 5, 6, 6]
 
 
 def guarded() -> ServerSettings:

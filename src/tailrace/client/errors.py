@@ -6,11 +6,13 @@ a retry may carry it out twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 from tailrace.client.network.address import Address
 from tailrace.model.errors import ErrorCode
+
+T = TypeVar("T")
 
 # Transient errors, and errors that a metadata refresh resolves.
 _RETRIABLE = frozenset({
@@ -127,6 +129,13 @@ class AnswerTimedOut(ClientError):
 
 class InvalidAnswer(ClientError):
     """A malformed response: the peer is a faulty broker, or not a Kafka broker."""
+
+
+def only(elements: Sequence[T], name: str) -> T:
+    """Return the one result in the response to a request about one thing. Raise InvalidAnswer if there is not one."""
+    if len(elements) != 1:
+        raise InvalidAnswer(f"the broker responded with {len(elements)} results to a request about {name}")
+    return elements[0]
 
 
 class UnsupportedByBroker(ClientError):

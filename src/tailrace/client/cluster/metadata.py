@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tailrace.client.errors import UnknownPartition
+from tailrace.client.errors import InvalidAnswer, UnknownPartition
 from tailrace.client.network.address import Address
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId, LeaderEpoch, TopicPartition
@@ -70,7 +70,11 @@ def read_brokers(answer: MetadataResponse) -> dict[BrokerId, Broker]:
 
 
 def read_topic(answer: MetadataResponse.MetadataResponseTopic) -> TopicMetadata:
-    assert answer.name is not None, "topics are requested by name"
+    """Return a topic. Raise InvalidAnswer if it has no name, or its partitions are not numbered from 0."""
+    if answer.name is None:
+        raise InvalidAnswer("the broker described a topic without a name")
+    if sorted(partition.partition_index for partition in answer.partitions) != list(range(len(answer.partitions))):
+        raise InvalidAnswer(f"the broker described topic {answer.name!r} with partitions that are not numbered from 0")
     partitions = [
         PartitionMetadata(
             TopicPartition(answer.name, partition.partition_index),

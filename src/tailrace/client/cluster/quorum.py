@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from tailrace.client.cluster.cluster_client import ClusterClient
-from tailrace.client.errors import Refused
+from tailrace.client.errors import Refused, only
 from tailrace.client.network.address import Address
 from tailrace.model.ids import LeaderEpoch, Offset, TopicId
 from tailrace.protocol.codegen.schema import ZERO_UUID
@@ -70,14 +70,14 @@ def describe_quorum(cluster: ClusterClient) -> Quorum:
                 raise Refused("the controller quorum", code, message)
 
     answer: DescribeQuorumResponse = cluster.ask_any(request, check=check)
-    found = answer.topics[0].partitions[0]
+    found = only(only(answer.topics, _TOPIC).partitions, _TOPIC)
     return Quorum(
         found.leader_id,
         found.leader_epoch,
         found.high_watermark,
         _replicas(found.current_voters),
         _replicas(found.observers),
-        {node.node_id: Address(node.listeners[0].host, node.listeners[0].port) for node in answer.nodes},
+        {node.node_id: Address(one.host, one.port) for node in answer.nodes for one in node.listeners[:1]},
     )
 
 

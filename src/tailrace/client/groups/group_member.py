@@ -17,7 +17,7 @@ from struct import Struct
 from typing import Final
 
 from tailrace.client.cluster.coordinators import CoordinatorKind, Coordinators
-from tailrace.client.errors import ClientError, Refused
+from tailrace.client.errors import ClientError, InvalidAnswer, Refused
 from tailrace.client.groups.group_offsets import OffsetAndMetadata, commit_offsets
 from tailrace.client.network.retry_budget import Clock, SystemClock
 from tailrace.model.errors import ErrorCode
@@ -221,5 +221,8 @@ def _encoded(partitions: Iterable[TopicPartition]) -> bytes:
 def _assigned(data: bytes) -> list[TopicPartition]:
     if not data:
         return []
-    opened, _ = ConsumerProtocolAssignment.read(bytes(data), _EMBEDDED_VERSION, _VERSION.size)
+    try:
+        opened, _ = ConsumerProtocolAssignment.read(bytes(data), _EMBEDDED_VERSION, _VERSION.size)
+    except ProtocolError as error:
+        raise InvalidAnswer(f"the assignment that the leader of the group made cannot be decoded: {error}") from error
     return [TopicPartition(one.topic, number) for one in opened.assigned_partitions for number in one.partitions]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.coordinators import CoordinatorKind, Coordinators
-from tailrace.client.errors import Refused, UnsupportedByBroker
+from tailrace.client.errors import Refused, UnsupportedByBroker, only
 from tailrace.client.groups.group_description import DescribedGroup, GroupMember
 from tailrace.client.groups.share_groups import describe_share_group
 from tailrace.client.groups.streams_groups import describe_streams_group
@@ -75,7 +75,7 @@ def describe_group(coordinators: Coordinators, group_id: str) -> DescribedGroup:
         check,
         at_most=_LAST_WITH_DEAD_STATE,
     )
-    (group,) = answer.groups
+    group = only(answer.groups, f"group {group_id}")
     if group.group_state == "Dead":
         for describe in (_describe_consumer_group, describe_streams_group):
             try:
@@ -120,7 +120,7 @@ def _describe_consumer_group(coordinators: Coordinators, group_id: str) -> Descr
         )
     except UnsupportedByBroker:
         raise Refused(f"group {group_id}", ErrorCode.GROUP_ID_NOT_FOUND) from None
-    (group,) = answer.groups
+    group = only(answer.groups, f"group {group_id}")
     members = [
         GroupMember(
             one.member_id,

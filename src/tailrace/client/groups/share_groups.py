@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tailrace.client.cluster.coordinators import CoordinatorKind, Coordinators
-from tailrace.client.errors import Refused, UnsupportedByBroker
+from tailrace.client.errors import Refused, UnsupportedByBroker, only
 from tailrace.client.groups.group_description import DescribedGroup, GroupMember
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset, TopicPartition
@@ -45,7 +45,7 @@ def describe_share_group(coordinators: Coordinators, group_id: str) -> Described
         )
     except UnsupportedByBroker:
         raise Refused(f"group {group_id}", ErrorCode.GROUP_ID_NOT_FOUND) from None
-    (group,) = answer.groups
+    group = only(answer.groups, f"group {group_id}")
     members = tuple(
         GroupMember(
             one.member_id,
@@ -79,7 +79,7 @@ def share_offsets(coordinators: Coordinators, group_id: str) -> dict[TopicPartit
     )
     return {
         TopicPartition(topic.topic_name, one.partition_index): ShareOffset(_known(one.start_offset), _known(one.lag))
-        for topic in answer.groups[0].topics
+        for topic in only(answer.groups, f"group {group_id}").topics
         for one in topic.partitions
     }
 

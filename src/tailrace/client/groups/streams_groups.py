@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.coordinators import CoordinatorKind, Coordinators
-from tailrace.client.errors import Refused, UnknownTopic, UnsupportedByBroker
+from tailrace.client.errors import Refused, UnknownTopic, UnsupportedByBroker, only
 from tailrace.client.groups.group_description import DescribedGroup, GroupMember
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
@@ -29,7 +29,7 @@ def describe_streams_group(coordinators: Coordinators, group_id: str) -> Describ
         )
     except UnsupportedByBroker:
         raise Refused(f"group {group_id}", ErrorCode.GROUP_ID_NOT_FOUND) from None
-    (group,) = answer.groups
+    group = only(answer.groups, f"group {group_id}")
     sources = _sources(group)
     members = tuple(
         GroupMember(

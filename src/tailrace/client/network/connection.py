@@ -58,7 +58,7 @@ JOINED_BYTES_MAX: Final = 65_536
 # After this share of its session lifetime a connection is replaced by a new one.
 SHARE_OF_SESSION: Final = 0.85
 _INT32: Final = Struct(">i")
-_INT16: Final = Struct(">h")
+_UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
 class Ticket(NamedTuple):
@@ -105,6 +105,8 @@ class Connection:
             self._socket = self._connect(self.address, self._settings.connect_timeout_ms / 1000)
         except OSError as error:
             raise self._not_connected(error) from error
+        except ValueError as error:  # the metadata has a host that cannot be a name
+            raise Unreachable(self.address, "the host name is invalid", self.node_id, is_transient=False) from error
         self._closed = False
         self._waiting = 0
 
@@ -159,7 +161,7 @@ class Connection:
         except ClientError:
             self.close()
             raise
-        if not lifetime_ms:
+        if lifetime_ms <= 0:
             return math.inf
         return self._clock.monotonic() + lifetime_ms / 1000 * SHARE_OF_SESSION
 
@@ -178,7 +180,7 @@ class Connection:
             ticket = self._send(request, version)
             frame, position = self._receive_frame(ticket, timeout_s)
         # This is the only response whose version can differ from its request.
-        if _INT16.unpack_from(frame, position)[0] == ErrorCode.UNSUPPORTED_VERSION:
+        if frame[position : position + 2] == _UNSUPPORTED_VERSION:
             version = 0
         answer: ApiVersionsResponse = self._decode(ApiVersionsResponse, frame, version, position)
         return answer

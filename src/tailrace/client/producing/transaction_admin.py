@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tailrace.client.cluster.cluster_client import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.cluster.coordinators import CoordinatorKind, Coordinators
-from tailrace.client.errors import Refused
+from tailrace.client.errors import Refused, only
 from tailrace.model.ids import BrokerId, Offset, ProducerId, TopicPartition
 from tailrace.protocol.messages import (
     DescribeProducersRequest,
@@ -99,7 +99,7 @@ def describe_transaction(coordinators: Coordinators, transactional_id: str) -> T
     answer: DescribeTransactionsResponse = coordinators.ask(
         CoordinatorKind.TRANSACTION, transactional_id, request, check
     )
-    (one,) = answer.transaction_states
+    one = only(answer.transaction_states, f"transactional id {transactional_id}")
     return TransactionDescription(
         one.transactional_id,
         one.producer_id,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import hmac
+import re
 import secrets
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final
 
 from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity, code_name
@@ -27,7 +28,7 @@ Exchange = Generator[bytes, bytes, None]
 # With version 0 of the handshake, the messages are not wrapped in SaslAuthenticate requests.
 HANDSHAKE_AT_LEAST: Final = 1
 _ITERATIONS_MIN: Final = 4_096
-_ITERATIONS_MAX: Final = 1_000_000
+_ITERATIONS_MAX: Final = 1_000_000  # half a second of computation
 
 
 def authenticate(sasl: Sasl, ask: Callable[..., Any], where: object) -> int:
@@ -52,12 +53,14 @@ def authenticate(sasl: Sasl, ask: Callable[..., Any], where: object) -> int:
 
 
 def exchange_of(sasl: Sasl, nonce: str | None = None, *, may_wait: bool = True) -> Exchange:
-    """Return a new exchange. Without `may_wait` it uses the current token and does not retrieve a new one."""
+    """Return a new exchange. Without `may_wait` it takes milliseconds: it uses the current token and does not retrieve
+    a new one, and the limit of SCRAM iterations is that of Kafka's brokers."""
     if sasl.mechanism == oauthbearer.MECHANISM:
         return _oauthbearer(sasl, may_wait=may_wait)
     if sasl.mechanism == "PLAIN":
         return _plain(sasl)
-    return _scram(sasl, nonce or secrets.token_urlsafe(24), scram.digest_of(sasl.mechanism))
+    iterations_max = _ITERATIONS_MAX if may_wait else scram.ITERATIONS_MAX
+    return _scram(sasl, nonce or secrets.token_urlsafe(24), scram.digest_of(sasl.mechanism), iterations_max)
 
 
 def _plain(sasl: Sasl) -> Exchange:
@@ -79,29 +82,40 @@ def _oauthbearer(sasl: Sasl, *, may_wait: bool) -> Exchange:
         raise AuthenticationFailed(f"the broker refused the token: {error.decode('utf-8', 'replace'):.200}")
 
 
-def _scram(sasl: Sasl, nonce: str, digest: str) -> Exchange:
+def _scram(sasl: Sasl, nonce: str, digest: str, iterations_max: int) -> Exchange:
     token = ",tokenauth=true" if sasl.has_token else ""
     first = f"n={scram.escaped_name(sasl.username)},r={nonce}{token}"
-    server_first = (yield f"n,,{first}".encode()).decode()
+    server_first = yield f"n,,{first}".encode()
     fields = _fields(server_first)
     if not fields.get("r", "").startswith(nonce) or fields["r"] == nonce:
         raise AuthenticationFailed("the broker's SCRAM response has a wrong nonce")
-    iterations = int(fields["i"]) if fields.get("i", "").isdecimal() else 0
-    if not _ITERATIONS_MIN <= iterations <= _ITERATIONS_MAX:
+    iterations = int(fields["i"]) if re.fullmatch("[0-9]{1,10}", fields.get("i", "")) else 0
+    if not _ITERATIONS_MIN <= iterations <= iterations_max:
         raise AuthenticationFailed(
-            f"the broker requests {fields.get('i')} SCRAM iterations; "
-            f"the limits are {_ITERATIONS_MIN} to {_ITERATIONS_MAX}"
+            f"the broker requests {fields.get('i', 'no')[:20]} SCRAM iterations; "
+            f"the limits are {_ITERATIONS_MIN} to {iterations_max}"
         )
-    salted = scram.salted_password(digest, sasl.password, base64.b64decode(fields["s"]), iterations)
+    salted = scram.salted_password(digest, sasl.password, _salt_of(fields), iterations)
     key = scram.client_key(digest, salted)
     without_proof = f"c=biws,r={fields['r']}"
-    transcript = f"{first},{server_first},{without_proof}".encode()
+    transcript = b",".join((first.encode(), server_first, without_proof.encode()))
     proof = scram.exclusive_or(key, scram.signature(digest, scram.stored_key(digest, key), transcript))
-    server_final = (yield f"{without_proof},p={base64.b64encode(proof).decode()}".encode()).decode()
-    expected = base64.b64encode(scram.signature(digest, scram.server_key(digest, salted), transcript)).decode()
-    if not hmac.compare_digest(_fields(server_final).get("v", ""), expected):
+    server_final = yield f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
+    expected = base64.b64encode(scram.signature(digest, scram.server_key(digest, salted), transcript))
+    if not hmac.compare_digest(_fields(server_final).get("v", "").encode(), expected):
         raise AuthenticationFailed("the broker does not know the password: it may be an impostor")
 
 
-def _fields(text: str) -> dict[str, str]:
+def _fields(message: bytes) -> dict[str, str]:
+    try:
+        text = message.decode()
+    except UnicodeDecodeError:
+        raise AuthenticationFailed("the broker's SCRAM response is not UTF-8") from None
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+
+
+def _salt_of(fields: Mapping[str, str]) -> bytes:
+    try:
+        return base64.b64decode(fields["s"])
+    except (KeyError, ValueError):
+        raise AuthenticationFailed("the broker's SCRAM response has no valid salt") from None

@@ -4,12 +4,13 @@ A connection hands over one request at a time. The next one goes to the broker a
 unless the broker answers both with the next replies, in order. So replies leave in the order of their requests, and
 waiting needs no queue.
 
-A connection is held for one or more of four reasons. While it is held, nothing is read from it or handed over:
+A connection is held for one or more of five reasons. While it is held, no request is read from it or handed over:
 
     WAITING    the broker has requests of it
     WRITING    the socket did not take all of the last replies
     THROTTLED  a quota was exceeded and the connection has to pause
     CLOSING    it will be closed once its last reply is sent
+    HANDSHAKE  TLS is not agreed yet
 
 Reading is stopped lazily: a held connection stays registered for reading until bytes arrive, since most clients wait
 for their reply anyway. A client can make the server hold at most one request, one read (64 KB), and one reply beyond
@@ -38,6 +39,7 @@ WAITING: Final = 1
 WRITING: Final = 2
 THROTTLED: Final = 4
 CLOSING: Final = 8
+HANDSHAKE: Final = 16
 
 OUTPUT_BYTES_MAX: Final = 131_072  # with more unsent bytes, no further request of the connection is handed over
 
@@ -89,6 +91,9 @@ class Connection:
     def is_proven(self) -> bool:
         """True if the client has authenticated, or need not."""
         return self.context.is_authenticated
+
+    def shake_hands(self) -> None:
+        """Continue the TLS handshake, which a connection without TLS does not have."""
 
     # Requests and replies
 

@@ -3,7 +3,7 @@
 A pass reads every ready socket once. It hands the frames over in rounds: one frame of each connection, or a run of
 frames that the broker answers together. It takes the replies after each round, and sends once to each connection:
 
-    wait → receive → (handle … take_replies)* → send → accept
+    wait → receive → (handle … take_replies)* → send → TLS handshakes → accept
 
 Under load a pass has more to do, and does it in larger pieces. The broker's deadline limits the wait. Its `tick`,
 results of other threads and responses of other nodes come before the rounds, so that their replies join them.
@@ -27,7 +27,7 @@ from tailrace.model.log_fields import fields
 from tailrace.protocol.framing import InvalidFrame
 from tailrace.server.broker_seam import BrokerCore
 from tailrace.server.connections.acceptor import Acceptor
-from tailrace.server.connections.connection import CLOSING, OUTPUT_BYTES_MAX, WAITING, Connection
+from tailrace.server.connections.connection import CLOSING, HANDSHAKE, OUTPUT_BYTES_MAX, WAITING, Connection
 from tailrace.server.connections.connection_limits import ConnectionLimits
 from tailrace.server.connections.connections import Connections
 from tailrace.server.connections.listener import Listener
@@ -47,6 +47,7 @@ from tailrace.server.receiving.receive_buffers import FULL_POSITION, ReceiveAren
 from tailrace.server.sending.sender import Sender
 from tailrace.server.sending.slice_sender import SliceSender
 from tailrace.server.settings import LimitSettings, ServerSettings
+from tailrace.server.tls.handshakes import Handshakes
 
 FAILED_PASS_REST_MS_MAX: Final = 1_000  # the longest pause after repeatedly failed passes
 _LOGGER: Final = logging.getLogger("tailrace.server")
@@ -79,6 +80,7 @@ class Loop:
         self._limits = ConnectionLimits(settings.limits, settings.descriptors)
         self._connections = Connections(self._poll, settings, broker, timer_ms())
         self._tls_backlog = self._connections.tls_backlog
+        self._handshakes = Handshakes(turn, self._lost)
         self._acceptor = Acceptor(listeners, self._limits, self._poll, self._log, self._connections.add, broker)
         self._arena = ReceiveArena()
         self._slices = SliceSender(settings.slices)
@@ -214,6 +216,7 @@ class Loop:
             if connection.is_unsent:
                 self._sender.send(connection, self._time_ms)
         self._unsent.clear()
+        self._handshakes.carry_on()
         for descriptor in others:
             if self._acceptor.owns(descriptor):
                 self._acceptor.accept(descriptor, time_ms)
@@ -235,6 +238,8 @@ class Loop:
         """Handle an event of a connection that must not be read now."""
         if mask & BROKEN:
             self._close(connection, "reset")
+        elif connection.hold & HANDSHAKE:
+            self._handshakes.append(connection)
         elif mask & WRITABLE:
             self._sender.send(connection, self._time_ms)
             if not connection.hold:

@@ -10,6 +10,7 @@ whatever ends the connection; its owner then closes it.
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import socket
 from collections import deque
@@ -18,7 +19,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import tailrace
-from tailrace.client.errors import AuthenticationFailed
+from tailrace.client.errors import AuthenticationFailed, code_name
 from tailrace.client.security.security import PLAIN_TEXT, Security
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey, api
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
 
 IN_FLIGHT_MAX: Final = 5
 ANSWER_BYTES_MAX: Final = 268_435_456  # a fetch may exceed its limit by one batch; "HTTP" read as a length is larger
+_MAPPED_FROM: Final = 1_048_576
 _INT32: Final = Struct(">i")
-_INT16: Final = Struct(">h")
+_UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 _HEAD: Final = Struct(">ihhi")  # the start of every request: size, API key, version, correlation id
 
 
@@ -241,7 +243,7 @@ class PeerConnection:
                 raise PeerLost(f"a response of {size} bytes: it does not use Kafka's protocol")
             position += _INT32.size
             if size > end - position:
-                self._own = own = memoryview(bytearray(size))
+                self._own = own = _memory(size)
                 self._filled = end - position
                 own[: self._filled] = data[position:]
                 return
@@ -280,7 +282,7 @@ class PeerConnection:
     def _take_versions(self, frame: memoryview) -> None:
         try:
             _, position = read_response_header(ApiKey.API_VERSIONS, self._asked_version, frame)
-            is_refused = _INT16.unpack_from(frame, position)[0] == ErrorCode.UNSUPPORTED_VERSION
+            is_refused = frame[position : position + 2] == _UNSUPPORTED_VERSION
             answer: Any = ApiVersionsResponse.decode(frame, 0 if is_refused else self._asked_version, position)
         except ProtocolError as error:
             raise PeerLost(f"its ApiVersions response cannot be decoded: {error}") from error
@@ -293,9 +295,14 @@ class PeerConnection:
             self._asked_version = version
             self._ask_versions()
         elif answer.error_code:
-            raise PeerLost(f"it refused ApiVersions: {ErrorCode(answer.error_code).name}")
+            raise PeerLost(f"it refused ApiVersions: {code_name(answer.error_code)}")
         else:
             self._versions = theirs
+
+
+def _memory(size: int) -> memoryview:
+    """Return memory for a response. Of a large one, only the pages to which bytes are written take room and time."""
+    return memoryview(bytearray(size) if size < _MAPPED_FROM else mmap.mmap(-1, size))
 
 
 def _reason(error: OSError) -> str:

@@ -23,6 +23,8 @@ from tailrace.protocol.registry import response_class
 AUTHENTICATE_VERSION_MAX: Final = 2
 SHARE_OF_SESSION: Final = 0.85  # after this part of a session's lifetime, a new connection replaces the old one
 
+SESSION_MS_MIN: Final = 1_000  # whatever the peer asks for: each session costs both sides a login
+
 
 class PeerLogin:
     def __init__(self, sasl: Sasl, versions: Mapping[int, Versions]) -> None:
@@ -53,7 +55,8 @@ class PeerLogin:
         try:
             words = self._exchange.send(bytes(answer.auth_bytes))
         except StopIteration:
-            self.lifetime_ms = int(answer.session_lifetime_ms * SHARE_OF_SESSION)
+            if answer.session_lifetime_ms > 0:
+                self.lifetime_ms = max(int(answer.session_lifetime_ms * SHARE_OF_SESSION), SESSION_MS_MIN)
             return None
         return self._authenticate(words)
 

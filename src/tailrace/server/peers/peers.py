@@ -138,9 +138,8 @@ class Peers:
                         self._notify(request, partial(request.failed, Failure.UNREADABLE, now_ms), now_ms)
                     else:
                         self._notify(request, partial(request.answered, response, now_ms), now_ms)
-        except PeerLost as lost:
-            if line.connection is connection:
-                self._lost(line, str(lost))
+        except Exception as error:
+            self._failed(line, connection, error, now_ms)
         if self._outbox.waiting:
             self.send_waiting()
         if line.queue or line.connection is not connection or not connection.is_at_rest:
@@ -233,6 +232,13 @@ class Peers:
             return
         self._want(connection)
 
+    def _failed(self, line: _Line, connection: PeerConnection, error: Exception, now_ms: int) -> None:
+        """Close a connection after an exception, which affects this connection only."""
+        if not isinstance(error, PeerLost):
+            self._errors.survive("a connection to another node", error, now_ms, peer=str(line.peer))
+        if line.connection is connection:
+            self._lost(line, str(error))
+
     def _want(self, connection: PeerConnection) -> None:
         before, wanted = connection.interest, connection.update_interest()
         if wanted != before:
@@ -243,12 +249,12 @@ class Peers:
         try:
             self._connect(line, _addresses(host, port, socket.AI_NUMERICHOST))
             return
-        except socket.gaierror:
-            pass  # not an address but a name
+        except (socket.gaierror, UnicodeError):
+            pass  # not an address but a name, or not even that
         if self._submit is None:
             try:
                 self._connect(line, _addresses(host, port))
-            except OSError as error:
+            except (OSError, UnicodeError) as error:
                 self._lost(line, f"the name {host} cannot be resolved: {error}")
             return
         line.is_resolving = True

@@ -1,7 +1,7 @@
 """TlsConnection: a connection whose client speaks TLS.
 
-It is a Connection whose socket is a TlsStream. After the handshake, a client with a certificate gets the certificate's
-principal.
+It is a Connection whose socket is a TlsStream. It is held until the handshake is done (`handshakes.py`). Then a client
+with a certificate gets the certificate's principal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.model.log_fields import fields
-from tailrace.server.connections.connection import Connection
+from tailrace.server.connections.connection import HANDSHAKE, Connection
 from tailrace.server.receiving.frame_input import FrameInput
 from tailrace.server.tls.tls_stream import TlsStream
 from tailrace.server.tls.tls_writer import TlsWriter
@@ -42,26 +42,28 @@ class TlsConnection(Connection):
         self._stream = TlsStream(accepted.socket, tls.context, is_server=True)
         super().__init__(accepted.socket, context, frames, handle, now_ms)
         self.socket = self._stream
+        self.hold = HANDSHAKE
         self.output = TlsWriter()
         self.recv_into = self._decrypt_into
         self._tls = tls
         self._tls_backlog = tls_backlog
 
-    @property
-    def is_proven(self) -> bool:
-        return self._stream.is_open and super().is_proven
-
     def _decrypt_into(self, view: memoryview) -> int:
         stream = self._stream
-        if not stream.is_open:
-            stream.shake_hands()
-            self._opened()
         count = stream.recv_into(view)
         if stream.has_more:
             self._tls_backlog.add(self)
         return count
 
-    def _opened(self) -> None:
+    @property
+    def is_proven(self) -> bool:
+        return self._stream.is_open and super().is_proven
+
+    def shake_hands(self) -> None:
+        """Continue the handshake. Raise BlockingIOError until it is done, another OSError if it has failed."""
+        self._stream.shake_hands()
+        self.hold &= ~HANDSHAKE
+        self._tls_backlog.add(self)  # the first request may have arrived with the end of the handshake
         certificate = self._stream.peer_certificate
         if certificate is not None:
             self.context.principal = f"User:{self._tls.rules.name_of(certificate)}"

@@ -10,6 +10,7 @@ from tailrace.client.errors import (
     UnsupportedByBroker,
     UnsupportedSecurity,
 )
+from tailrace.client.network.address import Address
 from tailrace.client.network.connection import Connection
 from tailrace.client.settings import ClientSettings
 from tailrace.protocol.api_keys import ApiKey, api
@@ -47,6 +48,12 @@ def test_a_request_uses_the_highest_common_version(cluster: FakeCluster) -> None
     cluster.brokers[1].versions[ApiKey.DESCRIBE_CLUSTER] = Versions(0, 99)
     assert connect(cluster).request(DescribeClusterRequest()).cluster_id == f"asked in version {newest}"
     assert connect(cluster).request(DescribeClusterRequest(), at_most=0).cluster_id == "asked in version 0"
+
+
+def test_a_host_that_cannot_be_a_name_is_unreachable() -> None:
+    for host in ("x" * 64, "a..b"):
+        with pytest.raises(Unreachable, match="the host name is invalid"):
+            Connection(Address(host, 9092), ClientSettings())
 
 
 def test_an_unstable_version_is_not_used() -> None:
@@ -166,6 +173,12 @@ def test_a_server_that_is_not_a_kafka_broker_is_reported(
 
     cluster.handle(ApiKey.API_VERSIONS, no_frame)
     with pytest.raises(error, match=words):
+        connect(cluster)
+
+
+def test_a_response_that_ends_after_its_header_is_malformed(cluster: FakeCluster) -> None:
+    cluster.handle(ApiKey.API_VERSIONS, lambda request, version: b"\0\0\0\1")
+    with pytest.raises(InvalidAnswer, match="cannot be decoded"):
         connect(cluster)
 
 

@@ -92,12 +92,41 @@ def test_a_broker_that_does_not_know_the_password_is_refused() -> None:
         exchange.send(b"v=AAAATRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
 
 
-@pytest.mark.parametrize("answer", [b"r=other,s=W22Z,i=4096", SERVER_FIRST.replace(b"4096", b"1"), b"e=other-error"])
+MALFORMED = {
+    "another nonce": b"r=other,s=W22Z,i=4096",
+    "too few iterations": SERVER_FIRST.replace(b"4096", b"1"),
+    "iterations of 5,000 digits": SERVER_FIRST.replace(b"4096", b"9" * 5_000),
+    "digits of another script": SERVER_FIRST.replace(b"4096", "\u0664\u0660\u0669\u0666".encode()),
+    "an error": b"e=other-error",
+    "bytes that are not text": b"r=\xff\xfe",
+    "no salt": SERVER_FIRST.replace(b"s=", b"t="),
+    "a salt that is not base64": SERVER_FIRST.replace(b"s=W", b"s="),
+}
+
+
+@pytest.mark.parametrize("answer", MALFORMED.values(), ids=MALFORMED)
 def test_a_malformed_scram_response_is_refused(answer: bytes) -> None:
     exchange = exchange_of(USER, NONCE)
     next(exchange)
     with pytest.raises(AuthenticationFailed):
         exchange.send(answer)
+
+
+@pytest.mark.parametrize("answer", [b"\xff", "v=\u00e9".encode(), b""])
+def test_a_malformed_proof_of_the_broker_is_refused(answer: bytes) -> None:
+    exchange = exchange_of(USER, NONCE)
+    next(exchange)
+    exchange.send(SERVER_FIRST)
+    with pytest.raises(AuthenticationFailed):
+        exchange.send(answer)
+
+
+def test_iterations_are_limited_and_more_so_for_an_exchange_that_may_not_wait() -> None:
+    for may_wait, iterations in ((True, b"1000001"), (False, b"16385")):
+        exchange = exchange_of(USER, NONCE, may_wait=may_wait)
+        next(exchange)
+        with pytest.raises(AuthenticationFailed, match=f"requests {int(iterations)} SCRAM iterations"):
+            exchange.send(SERVER_FIRST.replace(b"4096", iterations))
 
 
 def test_commas_in_a_scram_user_name_are_escaped() -> None:

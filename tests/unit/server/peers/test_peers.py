@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import resource
 import socket
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from select import select
 from typing import Any
 
@@ -19,6 +21,7 @@ from tailrace.protocol.messages import (
     EnvelopeRequest,
 )
 from tailrace.server.loop.poll import open_poll
+from tailrace.server.peers.peer_connection import ANSWER_BYTES_MAX
 from tailrace.server.peers.peers import BACKOFF_MS, CONNECT_MS_MAX, Peers
 from tailrace.waiting.outbox import Failure, Outbox, Peer
 
@@ -247,6 +250,47 @@ def test_a_removed_peer_is_disconnected(network: Network, node: OtherNode) -> No
     assert network.peers.next_deadline_ms() == 0
     network.peers.tick(NOW_MS)
     assert network.told == [Failure.LOST]
+
+
+@pytest.mark.parametrize("frame", [bytes(4), bytes(3) + b"\1", bytes(4) + b"\0", bytes(4) + b"\x7f\xff" + bytes(40)])
+def test_a_malformed_response_to_api_versions_ends_only_its_connection(
+    network: Network, node: OtherNode, frame: bytes
+) -> None:
+    network.send(node.peer, DescribeClusterRequest())
+    network.run(lambda: select_ready(node.listener))
+    node.accept()
+    network.run(lambda: select_ready(node.connection))
+    node.take()
+    assert node.connection is not None
+    node.connection.sendall(struct.pack(">i", len(frame)) + frame)
+    network.run(lambda: network.told)
+    assert network.told == [Failure.UNREACHABLE]
+
+
+@pytest.mark.parametrize("host", ["x" * 64, "a..b", "\0", "é" * 300])
+def test_a_host_that_cannot_be_a_name_fails_the_request(network: Network, host: str) -> None:
+    network.send(Peer("test", host, 9092), DescribeClusterRequest())
+    network.peers.tick(NOW_MS)
+    assert network.told == [Failure.UNREACHABLE]
+
+
+def test_memory_for_a_large_response_is_taken_as_its_bytes_arrive(network: Network, node: OtherNode) -> None:
+    network.send(node.peer, DescribeClusterRequest())
+    network.run(lambda: select_ready(node.listener))
+    node.accept()
+    assert node.connection is not None
+    before = resident_bytes()
+    node.connection.sendall(struct.pack(">i", ANSWER_BYTES_MAX) + bytes(100))
+    network.run(lambda: _has_begun(network))
+    assert resident_bytes() - before < ANSWER_BYTES_MAX // 8
+
+
+def _has_begun(network: Network) -> bool:
+    return any(line.connection is not None and line.connection.has_input for line in network.peers._lines.values())
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def select_ready(one: socket.socket | None) -> bool:
