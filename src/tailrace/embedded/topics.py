@@ -42,8 +42,12 @@ def create_topic(
     result = response.topics[0]
     if result.error_code:
         raise KafkaError(ErrorCode(result.error_code), result.error_message or "")
-    if not is_alone:
-        _await_topic(server, services, name)
+    await_topic(server, services, name, now_ms)
+
+
+def await_topic(server: Server, services: Services, name: str, now_ms: int) -> None:
+    """Return when this broker knows a topic and serves its replicas of it."""
+    _await_known(server, services, name)
     _await_hosted(server, services, name, now_ms)
 
 
@@ -78,7 +82,7 @@ def _ask_controllers(server: Server, controller: RemoteController, request: Mess
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no controller responded in {_TIMEOUT_S} s") from None
 
 
-def _await_topic(server: Server, services: Services, name: str) -> None:
+def _await_known(server: Server, services: Services, name: str) -> None:
     """Wait until this broker knows the topic. The controllers know it before the brokers."""
     deadline_s = time.monotonic() + _TIMEOUT_S
     while not server.call(lambda: name in services.controller.image.topics):

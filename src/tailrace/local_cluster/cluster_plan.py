@@ -131,7 +131,7 @@ def plan_cluster(
     """Plan a new cluster, or the one in the folder. Omitted numbers are those of the last start."""
     overrides = overrides or {}
     if own := sorted(_OWN & overrides.keys()):
-        raise CannotPlan(f"-o {own[0]} cannot be set for all brokers: `cluster up` sets it for each node")
+        raise CannotPlan(f"{own[0]} cannot be set for all brokers: the cluster sets it for each node")
     plan = _saved_plan(directory)
     if plan is None:
         first = DEFAULT_PORT if port is None else port
@@ -139,7 +139,7 @@ def plan_cluster(
             directory,
             new_id(),
             tuple(
-                _node(directory, "controller", FIRST_CONTROLLER + number, first + _CONTROLLERS_ABOVE + number)
+                _node(directory, "controller", FIRST_CONTROLLER + number, controller_port(first, number))
                 for number in range(controllers or 1)
             ),
             _brokers(directory, first, brokers or DEFAULT_BROKERS),
@@ -159,6 +159,11 @@ def plan_cluster(
         cluster = replace(plan, brokers=_brokers(directory, first, brokers or len(plan.brokers)))
     _check_ports(cluster)
     return _with_settings(cluster, overrides, metrics_port)
+
+
+def controller_port(port: int, number: int) -> int:
+    """Return the port of a controller in a cluster whose first broker listens on `port`."""
+    return port + _CONTROLLERS_ABOVE + number
 
 
 def _brokers(directory: Path, port: int, count: int) -> tuple[Node, ...]:

