@@ -6,7 +6,7 @@ called at once, in the order of their registration. `startup/open_broker.py` reg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Generic, ParamSpec
 
 from tailrace.log.directories.log_directory import LogDirectory
@@ -48,6 +48,7 @@ class Events:
         self.partition_deleted: Event[[TopicPartition, int]] = Event()  # before its log is deleted
         self.topics_deleted: Event[[Sequence[TopicImage], int]] = Event()
         self.settings_changed: Event[[MetadataImage]] = Event()  # settings of this broker
+        self.topic_settings_changed: Event[[MetadataImage, Collection[str]]] = Event()  # settings of these topics
         self.acls_changed: Event[[Mapping[bytes, AccessControlEntryRecord | None]]] = Event()
         self.client_metrics_changed: Event[[str, Mapping[str, str]]] = Event()  # a subscription and its settings
         # Replication

@@ -35,6 +35,7 @@ from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_coordinator import ShareCoordinator
 from tailrace.broker.shares.shares import Shares
 from tailrace.broker.storage.cleaning import LogCleaning
+from tailrace.broker.storage.config_updates import ConfigUpdates
 from tailrace.broker.storage.cordoned_directories import CordonedDirectories
 from tailrace.broker.storage.directory_moves import DirectoryMoves
 from tailrace.broker.storage.disk_failures import DiskFailures
@@ -81,6 +82,7 @@ class Services:
     cordoned: CordonedDirectories
     moves: DirectoryMoves
     housekeeping: Housekeeping
+    config_updates: ConfigUpdates
     cleaning: LogCleaning | None  # None: log.cleaner.enable is false
     load_reports: Sequence[LoadReport]  # one for each log directory that was opened
     log_flushes: Histogram | None  # durations of flushes; None if they are not measured

@@ -41,6 +41,7 @@ from tailrace.broker.shares.share_coordinator import ShareCoordinator
 from tailrace.broker.shares.shares import Shares
 from tailrace.broker.startup.environment import Environment
 from tailrace.broker.storage.cleaning import LogCleaning
+from tailrace.broker.storage.config_updates import ConfigUpdates
 from tailrace.broker.storage.cordoned_directories import CordonedDirectories
 from tailrace.broker.storage.directory_moves import DirectoryMoves
 from tailrace.broker.storage.disk_failures import DiskFailures
@@ -109,6 +110,7 @@ class UpkeepParts(NamedTuple):
     cleaning: LogCleaning | None
     moves: DirectoryMoves
     housekeeping: Housekeeping
+    config_updates: ConfigUpdates
 
 
 class ServiceBuilder:
@@ -350,7 +352,8 @@ class ServiceBuilder:
             now_ms=self._now_ms,
             is_turn_over=environment.is_turn_over,
         )
-        return UpkeepParts(cleaning, moves, housekeeping)
+        updates = ConfigUpdates(config, stored.partitions, environment.is_turn_over)
+        return UpkeepParts(cleaning, moves, housekeeping, updates)
 
     def _cleaning(self, logs: LogDirectories) -> LogCleaning:
         config = self._config

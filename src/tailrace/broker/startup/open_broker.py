@@ -199,7 +199,8 @@ def _listen(events: Events, services: Services, cluster: ClusterParts | None) ->
     events.metadata_changed.listen(services.publisher.publish)
     events.partition_deleted.listen(services.moves.cancel)
     events.topics_deleted.listen(services.groups.topics_deleted, services.share_coordinator.topics_deleted)
-    events.settings_changed.listen(services.cordoned.apply)
+    events.settings_changed.listen(services.cordoned.apply, services.config_updates.update_all)
+    events.topic_settings_changed.listen(services.config_updates.update_topics)
     events.partition_failed.listen(services.failures.partition_failed)
     events.directory_failed.listen(services.failures.directory_failed)
     events.operation_failed.listen(services.replies.operation_failed)
@@ -267,6 +268,7 @@ def _timed_parts(services: Services) -> TimedParts:
     for name, part in (
         ("the coordinators", services.coordinators),
         ("share groups", services.shares),
+        ("config updates", services.config_updates),
         ("housekeeping", services.housekeeping),
         ("log cleaning", services.cleaning),
         ("directory moves", services.moves),

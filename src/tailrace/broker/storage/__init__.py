@@ -6,6 +6,7 @@ every change of the metadata: it creates, configures and deletes logs, and gives
     storage_startup.py       locking and loading of the log directories
     load_progress.py         log lines about the loading
     image_publisher.py       ImagePublisher: applies changes of the metadata
+    config_updates.py        ConfigUpdates: applies changed settings to the logs
     new_replicas.py          NewReplicas: creates the logs of new replicas
     housekeeping.py          Housekeeping: retention, flushes and checkpoints
     cleaning.py              LogCleaning: compaction in the background

@@ -226,16 +226,14 @@ class ImagePublisher:
         if not delta.configs:
             return
         changed: set[ConfigResource] = set(delta.configs)
-        everything = ALL_BROKERS in changed or broker_resource(self._broker_id) in changed
-        if everything:
+        if ALL_BROKERS in changed or broker_resource(self._broker_id) in changed:
             self._events.settings_changed(image)
         for resource in changed:
             if resource.type == ResourceType.CLIENT_METRICS:
                 self._events.client_metrics_changed(resource.name, image.config(resource))
         topics = {resource.name for resource in changed if resource.type == ResourceType.TOPIC}
-        for partition in self._partitions:
-            if everything or partition.key.topic in topics:
-                partition.log.update_config(self._config.topic_config(image, partition.key.topic))
+        if topics:
+            self._events.topic_settings_changed(image, topics)
 
 
 def _log_topics(change: Change) -> None:
