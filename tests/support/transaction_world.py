@@ -298,13 +298,13 @@ class TransactionWorld:
                     against = ended._replace(is_commit=not ended.is_commit)
                     assert against not in self.markers[key], f"{one} has both ends in {key}\n{context}"
         for one in self.ids:
-            self._begin_anew(one)
+            self._restart(one)
         known = {one: self._written(transaction.facts) for one, transaction in self._transactions().items()}
         self._takeover()
         replayed = {one: self._written(transaction.facts) for one, transaction in self._transactions().items()}
         assert replayed == known, f"the replayed log differs from the coordinator\n{context}"
 
-    def _begin_anew(self, one: str) -> None:
+    def _restart(self, one: str) -> None:
         told: list[InitAnswer] = []
         for _ in range(2):  # an open transaction is aborted first
             self.coordinator.init_producer(one, TIMEOUT_MS, None, lambda answer, _: told.append(answer), self.now_ms)

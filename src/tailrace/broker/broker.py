@@ -71,7 +71,7 @@ class Broker:
     # Connections
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
-        """Count a new connection of an address. Return how long to delay it, or 0 if it is within the quota."""
+        """Count a new connection from an address. Return how long to delay it, or 0 if it is within the quota."""
         quota = self.services.throttling.connection
         return quota.record(host, now_ms) if quota.is_enabled else 0
 

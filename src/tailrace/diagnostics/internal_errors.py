@@ -22,7 +22,7 @@ class InternalErrors:
         self.counts: Counter[str] = Counter()  # errors survived, by the place that raised them
 
     def survive(self, place: str, error: Exception, now_ms: int, **about: object) -> None:
-        """Log and count an exception that a place raised. Raise it again if the broker must stop."""
+        """Log and count an exception. Raise it again if the broker must stop. `place` names the code that raised it."""
         raise_fatal(error)
         self.counts[place] += 1
         self._log.write(

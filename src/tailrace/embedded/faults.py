@@ -5,7 +5,7 @@ takes the request:
 
     fail     respond with an error, without carrying the request out
     delay    carry the request out later, by the broker's clock
-    drop     close the connection; to lose only the response, carry the request out before
+    drop     close the connection, before or after carrying the request out
 
 Faults and the broker belong to the thread of the loop; `Broker` in broker.py calls them there.
 """
@@ -48,7 +48,7 @@ class FaultKind(Enum):
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """A fault for the next `times` requests of an API; None: for all."""
+    """A fault for the next `times` requests of an API, or for all of them if `times` is None."""
 
     kind: FaultKind
     api_key: ApiKey

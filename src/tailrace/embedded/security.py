@@ -36,7 +36,7 @@ class LocalSecurity:
         if self.mechanism not in MECHANISMS:
             raise ValueError(f"mechanism is {self.mechanism!r}; it must be one of {', '.join(MECHANISMS)}")
         if not self.tls and not self.users:
-            raise ValueError("security without TLS and without users is none: set tls or users")
+            raise ValueError("a LocalSecurity needs tls or users: set at least one of them")
         if self.client_certificates and not self.tls:
             raise ValueError("client_certificates need tls")
         for name, password in self.users.items():

@@ -115,7 +115,7 @@ class IncrementalContext:
     def changed_answers(self, answers: Sequence[Answer]) -> Sequence[Answer]:
         if not self.is_current:
             return ()
-        return [(fetch, answer) for fetch, answer in answers if fetch.is_news(answer)]
+        return [(fetch, answer) for fetch, answer in answers if fetch.must_be_sent(answer)]
 
     def begin_response(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> ResponseHead:
         if not self.is_current:
@@ -123,11 +123,11 @@ class IncrementalContext:
         return ResponseHead(ErrorCode.NONE, self.session.id, note=self._note)
 
     def _note(self, fetch: PartitionFetch, answer: PartitionAnswer) -> bool:
-        is_news = fetch.is_news(answer)
-        if is_news and answer.records:
-            self.session.to_the_end(fetch)
+        must_be_sent = fetch.must_be_sent(answer)
+        if must_be_sent and answer.records:
+            self.session.move_to_end(fetch)
         fetch.record_sent(answer)
-        return is_news
+        return must_be_sent
 
     def begin_empty_response(self) -> ResponseHead:
         error = ErrorCode.NONE if self.is_current else ErrorCode.INVALID_FETCH_SESSION_EPOCH

@@ -25,7 +25,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 from tailrace.fetch.fetch import Fetch, Reason
-from tailrace.fetch.fetch_plan import unsettled
+from tailrace.fetch.fetch_plan import active_partitions
 from tailrace.fetch.session import PartitionFetch
 from tailrace.model.errors import ErrorCode
 from tailrace.waiting.purgatory import DelayedOperation
@@ -75,7 +75,7 @@ class DelayedFetch(DelayedOperation):
         if changed is not None:
             return self._count((changed,), now_ms)
         reads: Iterable[PartitionFetch] = fetch.all_reads()
-        return self._count(unsettled(reads) if fetch.skips_settled else reads, now_ms)
+        return self._count(active_partitions(reads) if fetch.skips_idle else reads, now_ms)
 
     def _partition_of(self, key: Hashable | None) -> PartitionFetch | None:
         fetch = self._fetch

@@ -50,7 +50,7 @@ def _whole(records: FileSlice) -> bytes:
 
 
 def _converted(data: bytes, magic: int, first_offset: int) -> bytes:
-    """Return the messages of as many batches as can be converted. Raise KafkaError if that is none."""
+    """Return the messages of as many batches as can be converted. Raise KafkaError if no batch can be converted."""
     out = bytearray()
     for batch in split_any(data):
         try:

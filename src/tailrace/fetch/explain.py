@@ -120,7 +120,7 @@ def _session(fetch: Fetch) -> SessionWalk:
     context = fetch.context
     session = context.session
     total = len(context.partitions)
-    idle = total - len(fetch.answers) - len(fetch.plan.refused) if fetch.skips_settled else 0
+    idle = total - len(fetch.answers) - len(fetch.plan.refused) if fetch.skips_idle else 0
     error = context.error if isinstance(context, SessionErrorContext) else None
     return SessionWalk(
         context.kind, session.id if session else 0, session.epoch if session else 0, total, max(idle, 0), error

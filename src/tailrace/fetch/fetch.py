@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from tailrace.fetch.context import Answer, FetchContext, Note
 from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION, converted
-from tailrace.fetch.fetch_plan import FetchAuthorizer, FetchParams, FetchPlan, unsettled
+from tailrace.fetch.fetch_plan import FetchAuthorizer, FetchParams, FetchPlan, active_partitions
 from tailrace.fetch.isolation import check_level, is_consumer
 from tailrace.fetch.read import PARTITIONS_A_STEP as READS_A_STEP
 from tailrace.fetch.read import PartitionReader, ReadResult
@@ -89,7 +89,7 @@ class Fetch:
         "reason",
         "received_ms",
         "result",
-        "skips_settled",
+        "skips_idle",
         "version",
         "woken_by",
     )
@@ -120,7 +120,7 @@ class Fetch:
         self.listener = listener
         # A follower's fetch confirms for every partition that the follower is alive. A consumer with a rack may be
         # redirected at any time. In all other sessions idle partitions are skipped.
-        self.skips_settled = (
+        self.skips_idle = (
             session is not None and is_consumer(params.replica_id) and not (params.rack and reader.select_replica)
         )
         self.result: ReadResult | None = None  # of the last read
@@ -162,7 +162,7 @@ class Fetch:
         wanted = partitions.values()
         authorizer = services.authorizer
         if authorizer is None or (yield from plan.authorize(wanted, client, authorizer)):
-            steps = plan.take(unsettled(wanted) if self.skips_settled else list(wanted))
+            steps = plan.take(active_partitions(wanted) if self.skips_idle else list(wanted))
             if steps is not None:
                 yield from steps
                 image = services.image()
@@ -239,7 +239,7 @@ class Fetch:
             if self._generation != self.reader.partitions.generation:
                 self.find_again()
             reads = self.all_reads()
-            reads = unsettled(reads) if self.skips_settled else list(reads)
+            reads = active_partitions(reads) if self.skips_idle else list(reads)
             steps = self._read(reads, ReadResult(self.params), self._services.image(), now_ms, False)
             if steps is not None:
                 yield from steps

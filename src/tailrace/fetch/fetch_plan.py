@@ -128,7 +128,7 @@ class FetchPlan:
             self._unreadable = unreadable
             for fetch in wanted:
                 if fetch.topic in unreadable:
-                    fetch.unsettle()
+                    fetch.mark_active()
         return True
 
     def take(self, wanted: Sequence[PartitionFetch]) -> Steps[None] | None:
@@ -162,14 +162,14 @@ class FetchPlan:
             self.refused = self._nameless + self.refused
 
 
-def unsettled(fetches: Iterable[PartitionFetch]) -> list[PartitionFetch]:
+def active_partitions(fetches: Iterable[PartitionFetch]) -> list[PartitionFetch]:
     """Return the partitions that may have changed. An idle partition of a session costs no more than this loop: keep it
     short."""
     return [
         fetch
         for fetch in fetches
         if not (
-            fetch.is_settled
+            fetch.is_idle
             and (marks := fetch.marks).high_watermark.offset == fetch.sent_high_watermark
             and marks.log_start_offset == fetch.sent_log_start
             and fetch.partition.role is fetch.role  # type: ignore[union-attr]

@@ -60,8 +60,8 @@ class PartitionFetch:
         "fetch_offset",
         "fetcher_log_start",
         "identity",
+        "is_idle",
         "is_resolved",
-        "is_settled",
         "key",
         "last_fetched_epoch",
         "marks",
@@ -104,7 +104,7 @@ class PartitionFetch:
         _, leader_epoch, self.fetch_offset, last_epoch, self.fetcher_log_start, self.max_bytes = asked
         self.current_leader_epoch: LeaderEpoch = leader_epoch if leader_epoch > -1 else -1
         self.last_fetched_epoch: LeaderEpoch = last_epoch if last_epoch > -1 else -1
-        self.is_settled = False
+        self.is_idle = False
 
     def resolve(self, image: MetadataImage, partitions: HostedPartitions) -> None:
         """Look up the topic's name, the partition's existence, and its local replica."""
@@ -128,11 +128,11 @@ class PartitionFetch:
     def find_again(self, partitions: HostedPartitions) -> None:
         """Look up the local replica again, because the hosted partitions have changed."""
         self.partition = partitions.get(self.key)
-        self.is_settled = False
+        self.is_idle = False
 
-    def unsettle(self) -> None:
+    def mark_active(self) -> None:
         """Let the next fetch read this partition again, even if nothing changes."""
-        self.is_settled = False
+        self.is_idle = False
 
     def record_read(self, position: LogPosition, partition: Partition) -> None:
         """Store where a read began, and the log and the role of the replica at that time."""
@@ -143,7 +143,7 @@ class PartitionFetch:
         """Note that the partition could not be read: a waiting fetch counts none of its bytes."""
         self.position = UNKNOWN_POSITION
 
-    def is_news(self, answer: PartitionAnswer) -> bool:
+    def must_be_sent(self, answer: PartitionAnswer) -> bool:
         """Return True if an incremental response has to contain this partition."""
         return bool(
             answer.high_watermark != self.sent_high_watermark
@@ -163,7 +163,7 @@ class PartitionFetch:
         """Store the values that the client is sent."""
         self.sent_log_start = answer.log_start_offset
         self.sent_high_watermark = answer.high_watermark  # −1 with an error
-        self.is_settled = not (
+        self.is_idle = not (
             answer.error_code
             or answer.records
             or self.fetch_offset != answer.high_watermark
@@ -268,7 +268,7 @@ class FetchSession:
             purgatory.unlink(key, self)
         self.linked.clear()
 
-    def to_the_end(self, fetch: PartitionFetch) -> None:
+    def move_to_end(self, fetch: PartitionFetch) -> None:
         """Move a partition that returned records to the end, so that the others come first in the next fetch."""
         if self.partitions.pop(fetch.identity, None) is not None:
             self.partitions[fetch.identity] = fetch
@@ -277,7 +277,7 @@ class FetchSession:
         """Invalidate all lookups if topics or hosted partitions have changed."""
         if self.topics is not topics or self.generation != generation:
             for fetch in self.partitions.values():
-                fetch.is_resolved = fetch.is_settled = False
+                fetch.is_resolved = fetch.is_idle = False
             self.topics, self.generation = topics, generation
 
     def __repr__(self) -> str:

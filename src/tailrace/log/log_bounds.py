@@ -56,7 +56,8 @@ class LogBounds:
         return marks
 
     def read_bounds(self, isolation: Isolation) -> tuple[Watermarks, LogPosition, Offset]:
-        """Return the bounds, valid until the log changes, the bound of a read, and the last stable offset."""
+        """Return the bounds, the upper bound of a read, and the last stable offset. They are valid until the log
+        changes."""
         marks = self._marks
         high_watermark = marks.high_watermark
         if high_watermark.segment_base_offset < 0 or marks.first_unstable is not None:

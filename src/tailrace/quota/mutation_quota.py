@@ -81,7 +81,8 @@ class MutationQuotas:
         return MutationQuota(bucket, limit or 0.0, now_ms, strict=strict)
 
     def _sweep(self, now_ms: int) -> None:
-        """Remove buckets that were not used for a whole window and not in debt. They are full, like a new bucket."""
+        """Remove buckets that were not used for a whole window and are not below zero. They are full, like a new
+        bucket."""
         self._sweep_ms = now_ms + self._windows.span_ms
         silent_ms = now_ms - self._windows.span_ms
         for owner, bucket in list(self._buckets.items()):

@@ -289,11 +289,11 @@ def rewrite_records(
     append_time: int | None,
     new_base_timestamp: int | None,
 ) -> tuple[bytes, int, int, int]:
-    """Encode the records whose byte in `keep` is not zero, as a builder would.
+    """Encode the records whose byte in `keep` is not zero, like `BatchBuilder`.
 
     Their timestamps become deltas from new_base_timestamp, or from the first kept record's timestamp if that is None.
     If `append_time` is given, all have that timestamp. Returns (payload, base timestamp, largest timestamp, number of
-    records). Raises ValueError for a negative timestamp other than -1, which a builder does not accept.
+    records). Raises ValueError for a negative timestamp other than -1, which `BatchBuilder` refuses as well.
     """
     _check_count(count)
     if len(keep) < count:

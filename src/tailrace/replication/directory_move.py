@@ -27,7 +27,7 @@ from tailrace.replication.moving_copy import MovingCopy
 from tailrace.replication.partition import Partition
 
 STEP_BYTES: Final = 1024 * 1024
-LAST_BYTES: Final = 256 * 1024  # the loop may copy so many bytes itself, while requests wait
+LAST_BYTES: Final = 256 * 1024  # bytes that the loop may copy itself, while requests wait
 _UNSYNCED_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
@@ -106,7 +106,7 @@ class DirectoryMove(MovingCopy):
             raise SourceFailed(error) from error
 
     def _align(self, now_ms: int) -> None:
-        """Follow a cut of the log, or a move of its start, in the copy."""
+        """Truncate the copy, or move its start, if that was done to the log."""
         log, follower = self.partition.log, self._follower()
         epoch = follower.last_fetched_epoch
         if epoch >= 0:

@@ -62,8 +62,8 @@ class FollowerRole:
         return FollowerAppend(log.log_end_offset, high_watermark_moved, log_start_moved)
 
     def _make_room_for(self, records: Buffer, now_ms: int) -> None:
-        """Let an empty log begin where the leader's first batch does, if it would begin inside it after
-        DeleteRecords."""
+        """Move the start of an empty log to the start of the leader's first batch, if the log would otherwise
+        start inside that batch. DeleteRecords can cause this."""
         log = self._log
         if log.log_end_offset != log.log_start_offset or len(records) < PREFIX.size:
             return

@@ -1,4 +1,4 @@
-"""IsrProposals: sends the proposals of leaders here to the controller (AlterPartition), until they are decided.
+"""IsrProposals: sends this broker's ISR proposals to the controller (AlterPartition) until they are decided.
 
 One request is under way at a time, and later proposals go with the next. A proposal that newer metadata has decided is
 dropped. Lagging replicas are searched for every half of replica.lag.time.max.ms, as in Kafka.
@@ -85,7 +85,7 @@ class IsrProposals:
             if partition is not None and self._leader_of(key, proposal) is not None:
                 sent[key] = proposal
                 names[partition.topic_id, key.partition] = key
-                topics.setdefault(partition.topic_id, []).append(_asked(key.partition, proposal))
+                topics.setdefault(partition.topic_id, []).append(_partition_data(key.partition, proposal))
         if not sent:
             return
         self._is_asking = True
@@ -97,17 +97,17 @@ class IsrProposals:
         )
 
     def _leader_of(self, key: TopicPartition, proposal: IsrProposal) -> LeaderRole | None:
-        """Return the leader that waits for the decision, if it still does."""
+        """Return the leader if it still waits for the decision on this proposal."""
         partition = self._partitions.get(key)
         leader = None if partition is None else partition.leader
         return leader if leader is not None and leader.isr.pending is proposal else None
 
     def _failed(self, sent: Mapping[TopicPartition, IsrProposal], failure: Failure, now_ms: int) -> None:
         self._is_asking = False
-        self._limited_log.write(logging.WARNING, failure.name, now_ms, "no AlterPartition", error=failure.value)
-        self._again(sent, now_ms)
+        self._limited_log.write(logging.WARNING, failure.name, now_ms, "AlterPartition failed", error=failure.value)
+        self._retry(sent, now_ms)
 
-    def _again(self, proposals: Mapping[TopicPartition, IsrProposal], now_ms: int) -> None:
+    def _retry(self, proposals: Mapping[TopicPartition, IsrProposal], now_ms: int) -> None:
         for key, proposal in proposals.items():
             self._waiting.setdefault(key, proposal)
         self._send_ms = now_ms + RETRY_MS
@@ -125,7 +125,7 @@ class IsrProposals:
         if response.error_code:
             code = ErrorCode(response.error_code)
             self._limited_log.write(logging.WARNING, code.name, now_ms, "AlterPartition refused", error=code.name)
-            self._again(sent, now_ms)
+            self._retry(sent, now_ms)
             return
         undecided = dict(sent)
         for topic in response.topics:
@@ -134,7 +134,7 @@ class IsrProposals:
                 if key is not None and self._try_decide(key, sent[key], answer, now_ms):
                     del undecided[key]
         if undecided:
-            self._again(undecided, now_ms)
+            self._retry(undecided, now_ms)
 
     def _try_decide(self, key: TopicPartition, proposal: IsrProposal, answer: Any, now_ms: int) -> bool:
         leader = self._leader_of(key, proposal)
@@ -150,12 +150,12 @@ class IsrProposals:
         return True
 
 
-def _asked(index: int, proposal: IsrProposal) -> AlterPartitionRequest.PartitionData:
+def _partition_data(index: int, proposal: IsrProposal) -> AlterPartitionRequest.PartitionData:
     state = AlterPartitionRequest.BrokerState
     return AlterPartitionRequest.PartitionData(
         partition_index=index,
         leader_epoch=proposal.leader_epoch,
         new_isr_with_epochs=[state(broker_id=one, broker_epoch=epoch) for one, epoch in proposal.isr],
-        leader_recovery_state=RECOVERED,  # an unclean leader only recovers its log, and that is open
+        leader_recovery_state=RECOVERED,  # the log is open, so an unclean leader has already recovered
         partition_epoch=proposal.partition_epoch,
     )

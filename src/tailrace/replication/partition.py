@@ -110,7 +110,8 @@ class Partition:
             leader = LeaderRole(self.log, self._settings, state)
         else:
             leader = was_leader
-            # A state that the controller's response contained already decides nothing: a later proposal is pending.
+            # The controller's response may have contained this state already. Then it does not decide the pending
+            # proposal, which was made later.
             if state.partition_epoch > leader.partition_epoch:
                 leader.isr.commit(state.isr)
                 leader.partition_epoch = state.partition_epoch

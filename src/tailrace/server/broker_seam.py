@@ -53,7 +53,7 @@ class BrokerCore(Protocol):
         """Return the metrics. Families are taken one at a time, with other requests in between."""
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
-        """Count a new connection of an address. Return how long to delay it, or 0 (by a monotonic clock)."""
+        """Count a new connection from an address. Return how long to delay it, or 0 (by a monotonic clock)."""
 
     def not_ready_reason(self) -> str | None:
         """Return why the broker cannot serve clients now, or None if it can."""

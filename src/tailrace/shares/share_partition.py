@@ -81,7 +81,8 @@ class SharePartition:
     # Initial state
 
     def begin(self, state: PersistedState, start_offset: int) -> None:
-        """Start from the persisted state. A KafkaError, and the state FAILED, if it contradicts itself."""
+        """Start from the persisted state. If it contradicts itself, the state becomes FAILED and KafkaError is
+        raised."""
         self.state_epoch = state.state_epoch
         self.start_offset = start_offset
         previous_last, gap_start = start_offset - 1, NO_OFFSET
@@ -258,7 +259,7 @@ class SharePartition:
         return run.is_terminal and run.rollback is None
 
     def _last_done(self) -> tuple[int, int]:
-        """Return the last offset up to which all records are finished, and how many of them are counted so."""
+        """Return the last offset up to which all records are finished, and the number of those records."""
         last, count = NO_OFFSET, 0
         gap = self.gap_start
         for batch in self.batches:

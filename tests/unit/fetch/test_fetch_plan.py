@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tailrace.fetch.fetch_plan import FetchParams, unsettled
+from tailrace.fetch.fetch_plan import FetchParams, active_partitions
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
@@ -192,8 +192,8 @@ def test_idle_partitions_of_a_session_are_skipped() -> None:
     consumer.poll()
     session = node.sessions.get(consumer.session)
     assert session is not None
-    assert unsettled(session.partitions.values()) == []
+    assert active_partitions(session.partitions.values()) == []
     node.append(partitions[4], b"a")
-    assert [fetch.index for fetch in unsettled(session.partitions.values())] == [4]
+    assert [fetch.index for fetch in active_partitions(session.partitions.values())] == [4]
     node.apply(partitions[7], registration(1, leader_epoch=1, partition_epoch=1))
-    assert [fetch.index for fetch in unsettled(session.partitions.values())] == [4, 7]
+    assert [fetch.index for fetch in active_partitions(session.partitions.values())] == [4, 7]

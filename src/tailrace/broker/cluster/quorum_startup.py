@@ -100,7 +100,7 @@ def open_remote_controller(
         observer_settings(config),
         lifecycle,
         listener=listener,
-        has_farewell=config.flag("controlled.shutdown.enable"),
+        uses_controlled_shutdown=config.flag("controlled.shutdown.enable"),
         on_end=network.stop,
     )
     return controller
@@ -161,7 +161,7 @@ def join_cluster(controller: RemoteController, network: Network, parts: ClusterP
     """Wait until the controller unfences the broker. Called when all logs are loaded."""
     parts.assignments.check_all(now_ms)
     controller.start_broker(now_ms)
-    network.run_until(lambda: controller.is_let_in, "this broker is unfenced")
+    network.run_until(lambda: controller.is_unfenced, "this broker is unfenced")
     parts.replication.start()
 
 

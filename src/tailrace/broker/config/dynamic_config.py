@@ -29,7 +29,7 @@ def _refuse(reason: str) -> KafkaError:
 
 
 def check_dynamic_config(settings: Mapping[str, str], per_broker: bool) -> None:
-    """Raise KafkaError for a setting that cannot be changed, or not to this value, for one broker or for all."""
+    """Raise KafkaError if a setting cannot be changed at all, to this value, or for this scope (one broker or all)."""
     keys = definition("broker")
     for name, text in settings.items():
         key = keys.get(name)

@@ -132,7 +132,7 @@ def _add_status(verbs: Parsers) -> None:
         help="refresh at this interval until Ctrl-C (default: every 2 s)",
     )
     mode.add_argument(
-        "--wait", metavar="SECONDS", type=seconds, help="wait until the cluster is healthy, at most so long"
+        "--wait", metavar="SECONDS", type=seconds, help="wait up to this time for the cluster to become healthy"
     )
     add_cluster(parser)
     add_json(parser, "one JSON document; with --watch one per line")

@@ -20,7 +20,7 @@ from tailrace.log.disk.overlay_files import OverlayFiles
 from tailrace.metadata.image.registrations import InconsistentMetadata
 from tailrace.metadata.storage import migration as steps
 from tailrace.metadata.storage.metadata_snapshot import UnreadableSnapshot
-from tailrace.metadata.storage.migration import CannotMigrate, Migration, NewController, Standing
+from tailrace.metadata.storage.migration import CannotMigrate, Migration, NewController, NodeMetadata
 from tailrace.metadata.storage.storage_format import METADATA_FOLDER
 from tailrace.model.errors import KafkaError
 from tailrace.model.topic_config import InvalidConfig
@@ -38,10 +38,10 @@ def run(options: argparse.Namespace) -> int:
     files = DiskFiles()
     try:
         with _locked(files, path):
-            standing = steps.read_standing(OverlayFiles(files), path, now_ms())  # reads only; writes stay in memory
-            if not standing.is_alone and steps.is_committed(standing, controllers):
-                return _resume(files, standing, controllers, options)
-            plan = _plan(standing, controllers, settings, options)
+            node = steps.read_node_metadata(OverlayFiles(files), path, now_ms())  # reads only; writes stay in memory
+            if not node.is_alone and steps.is_committed(node, controllers):
+                return _resume(files, node, controllers, options)
+            plan = _plan(node, controllers, settings, options)
             steps.check_targets(files, controllers)
             if options.dry_run:
                 print_lines(*_summary(plan, options.to), "", "dry run: nothing was changed")
@@ -56,11 +56,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _plan(
-    standing: Standing, controllers: Sequence[NewController], settings: dict[str, str], options: argparse.Namespace
+    node: NodeMetadata, controllers: Sequence[NewController], settings: dict[str, str], options: argparse.Namespace
 ) -> Migration:
     names = settings.get("controller.listener.names", "CONTROLLER")
     return steps.plan_migration(
-        standing,
+        node,
         controllers,
         is_dynamic=None if options.quorum is None else options.quorum == "dynamic",
         listener=names.partition(",")[0].strip().upper(),
@@ -73,28 +73,28 @@ def _plan(
 def _carry_out(files: Files, plan: Migration, settings: dict[str, str], target: str) -> None:
     target = os.path.abspath(target)
     files.make_directory(target)
-    _copy_metadata_log(files, join(plan.standing.path, METADATA_FOLDER), join(target, METADATA_COPY))
+    _copy_metadata_log(files, join(plan.node.path, METADATA_FOLDER), join(target, METADATA_COPY))
     steps.prepare(files, plan, now_ms())
     for one in plan.controllers:
         text = properties_text(controller_properties(plan, one, settings), f"controller {one.node_id}")
         files.write(_properties(one), text.encode(), sync=True)
-    text = properties_text(broker_properties(plan, settings), f"broker {plan.standing.identity.node_id}")
+    text = properties_text(broker_properties(plan, settings), f"broker {plan.node.identity.node_id}")
     files.write(join(target, "broker.properties"), text.encode(), sync=True)
     files.sync_directory(target)
     steps.commit(files, plan, now_ms())
-    steps.finish(files, plan.standing, plan.controllers)
+    steps.finish(files, plan.node, plan.controllers)
 
 
-def _resume(files: Files, standing: Standing, controllers: Sequence[NewController], options: argparse.Namespace) -> int:
+def _resume(files: Files, node: NodeMetadata, controllers: Sequence[NewController], options: argparse.Namespace) -> int:
     """Finish a migration whose broker directory is converted, but possibly not all controllers' directories."""
     if options.dry_run:
         print_lines(
-            f"{standing.path} is migrated to these controllers; without --dry-run, missing directories are completed"
+            f"{node.path} is migrated to these controllers; without --dry-run, missing directories are completed"
         )
         return 0
-    finished = steps.finish(files, standing, controllers)
+    finished = steps.finish(files, node, controllers)
     state = "is now complete" if finished else "was complete already"
-    print_lines(f"the migration of {standing.path} {state}", "", *_next(options.to, controllers))
+    print_lines(f"the migration of {node.path} {state}", "", *_next(options.to, controllers))
     return 0
 
 
@@ -171,10 +171,10 @@ def _properties(controller: NewController) -> str:
 
 
 def _summary(plan: Migration, target: str) -> list[str]:
-    image, standing = plan.image, plan.standing
+    image, node = plan.image, plan.node
     partitions = sum(len(topic.partitions) for topic in image.topics.values())
     lines = [
-        f"node {standing.identity.node_id} of cluster {standing.identity.cluster_id} in {standing.path}",
+        f"node {node.identity.node_id} of cluster {node.identity.cluster_id} in {node.path}",
         f"  {count_text(len(image.topics), 'topic')}, {count_text(partitions, 'partition')}, "
         f"{count_text(len(image.configs), 'resource')} with configs, {count_text(len(image.client_quotas), 'quota')}, "
         f"{count_text(len(image.acls), 'ACL')}, {count_text(len(image.scram_credentials), 'credential')}",
@@ -183,7 +183,7 @@ def _summary(plan: Migration, target: str) -> list[str]:
         f"the {'dynamic' if plan.kraft_version else 'static'} quorum begins after offset {image.offset}, "
         f"in an epoch after {image.epoch}",
     ]
-    if not standing.was_clean:
+    if not node.was_clean:
         lines.append("the node was not stopped cleanly: it will recover its logs at the next start")
     if plan.other_brokers:
         others = ", ".join(map(str, plan.other_brokers))

@@ -48,7 +48,7 @@ def broker_properties(migration: Migration, settings: Mapping[str, str]) -> dict
     """Return the settings of the node as a broker of the new cluster."""
     made = {key: text for key, text in settings.items() if key not in _DROPPED}
     made["process.roles"] = "broker"
-    made["node.id"] = str(migration.standing.identity.node_id)
+    made["node.id"] = str(migration.node.identity.node_id)
     made.pop("broker.id", None)
     for key in ("listeners", "advertised.listeners"):
         if key in made:
@@ -95,7 +95,7 @@ def _quorum(migration: Migration) -> dict[str, str]:
 
 
 def _registered(migration: Migration) -> Sequence[tuple[str, str, int]]:
-    broker = migration.image.brokers.get(migration.standing.identity.node_id)
+    broker = migration.image.brokers.get(migration.node.identity.node_id)
     if broker is None:
         return [("PLAINTEXT", "127.0.0.1", 9092)]
     return [
@@ -104,7 +104,7 @@ def _registered(migration: Migration) -> Sequence[tuple[str, str, int]]:
 
 
 def _protocols(migration: Migration) -> dict[str, int]:
-    broker = migration.image.brokers.get(migration.standing.identity.node_id)
+    broker = migration.image.brokers.get(migration.node.identity.node_id)
     if broker is None:
         return {"PLAINTEXT": 0}
     return {one.listener: one.security_protocol for one in broker.endpoints.values()}

@@ -79,7 +79,7 @@ class _Bounds:
 def _starts(
     cluster: ClusterClient, place: StartPlace, isolation: IsolationLevel, partitions: list[TopicPartition]
 ) -> dict[TopicPartition, Offset]:
-    """Return the first offsets of partitions at a place, inside their logs."""
+    """Return the offset of a start place in each partition, limited to the partition's log."""
     earliest = earliest_offsets(cluster, partitions)
     ends = latest_offsets(cluster, partitions, isolation)
     wanted = _offsets_of(place, cluster, earliest, ends, isolation)

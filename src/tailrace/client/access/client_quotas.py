@@ -39,7 +39,7 @@ class QuotaEntity(NamedTuple):
 
 
 def list_quotas(cluster: ClusterClient, wanted: Mapping[str, str | None]) -> dict[QuotaEntity, dict[str, float]]:
-    """Return the quotas of entities that have all wanted parts; all entities if nothing is wanted."""
+    """Return the quotas of the entities that have all the wanted parts, or of all entities if no part is given."""
 
     def check(answer: DescribeClientQuotasResponse) -> None:
         if answer.error_code:

@@ -71,9 +71,9 @@ class PartitionState:
 
     @property
     def lags(self) -> dict[BrokerId, int | None]:
-        """The lag of each follower; None if the follower or the leader did not respond."""
+        """The lag of each follower, or None if the follower or the leader did not respond."""
         end = None if self.leader is None else self.ends.get(self.leader)
-        return {one: _less(end, self.ends.get(one)) for one in self.replicas if one != self.leader}
+        return {one: _lag(end, self.ends.get(one)) for one in self.replicas if one != self.leader}
 
     @property
     def max_lag(self) -> int:
@@ -262,5 +262,5 @@ def _directories(answer: object) -> tuple[LogDirectoryState, ...]:
     )
 
 
-def _less(end: Offset | None, other: Offset | None) -> int | None:
+def _lag(end: Offset | None, other: Offset | None) -> int | None:
     return None if end is None or other is None else max(0, end - other)

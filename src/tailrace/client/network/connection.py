@@ -33,8 +33,8 @@ from tailrace.client.security.listener_probe import (
     explain_failed_handshake,
     explain_lost_connection,
     explain_silence,
-    speaks_http,
-    wants_tls,
+    http_server_error,
+    tls_required_error,
 )
 from tailrace.client.security.sasl import authenticate
 from tailrace.client.settings import ClientSettings
@@ -296,9 +296,9 @@ class Connection:
 
     def _unexpected_start(self, ticket: Ticket, start: bytes) -> Exception:
         if start[:2] in (b"\x15\x03", b"\x16\x03"):
-            return wants_tls(self.address, self._settings.security)
+            return tls_required_error(self.address, self._settings.security)
         if start == b"HTTP":
-            return speaks_http(self.address)
+            return http_server_error(self.address)
         return InvalidAnswer(f"{self.address} responded to {_name(ticket)} with {start!r}…: is it a Kafka broker?")
 
     def _decode(self, kind: type[Any], frame: memoryview, version: int, position: int) -> Any:

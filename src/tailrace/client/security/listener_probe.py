@@ -47,7 +47,7 @@ def explain_lost_connection(
     if is_tls_alert(error):
         return UnsupportedSecurity(f"{address} refuses the TLS connection: {tls_reason(error)}")
     if api_key == ApiKey.API_VERSIONS:
-        return wants_tls(address, security) if security.tls is None and _speaks_tls(address) else None
+        return tls_required_error(address, security) if security.tls is None and _speaks_tls(address) else None
     if security.sasl is not None:
         return None
     mechanisms = _sasl_mechanisms(address, opener(security))
@@ -65,7 +65,7 @@ def explain_failed_handshake(address: Address, security: Security, error: OSErro
     if isinstance(error, ssl.SSLCertVerificationError):
         return UnsupportedSecurity(f"the certificate of {address} is not trusted: {error.verify_message}")
     if not is_tls_alert(error) and _is_http(address, PlainSocket):
-        return speaks_http(address)
+        return http_server_error(address)
     is_ended = isinstance(error, ssl.SSLError | ConnectionResetError | BrokenPipeError)
     if is_ended and not is_tls_alert(error) and _speaks_plain_kafka(address):
         protocol = "PLAINTEXT or SASL_PLAINTEXT" if security.sasl is None else "SASL_PLAINTEXT"
@@ -78,17 +78,17 @@ def explain_failed_handshake(address: Address, security: Security, error: OSErro
 def explain_silence(address: Address, security: Security) -> ClientError | None:
     """Explain why a listener does not respond to the first request."""
     if _is_http(address, opener(security)):
-        return speaks_http(address)
-    return wants_tls(address, security) if security.tls is None and _speaks_tls(address) else None
+        return http_server_error(address)
+    return tls_required_error(address, security) if security.tls is None and _speaks_tls(address) else None
 
 
-def speaks_http(address: Address) -> InvalidAnswer:
-    """Return the error for an HTTP server."""
+def http_server_error(address: Address) -> InvalidAnswer:
+    """Return the error of a client at an HTTP server."""
     return InvalidAnswer(f"{address} is an HTTP server, not a Kafka broker: give the port of a broker's listener")
 
 
-def wants_tls(address: Address, security: Security) -> UnsupportedSecurity:
-    """Return the error for a listener with TLS and a client without."""
+def tls_required_error(address: Address, security: Security) -> UnsupportedSecurity:
+    """Return the error of a client without TLS at a listener with TLS."""
     protocols = "SSL or SASL_SSL" if security.sasl is None else "SASL_SSL"
     return UnsupportedSecurity(f"{address} uses TLS: set security.protocol to {protocols}")
 

@@ -150,7 +150,7 @@ class GroupCoordinator:
         if not is_new_group:
             return self._joining.join(group, request, answer, now_ms) or _NO_CHANGE
 
-        def take_back() -> None:
+        def undo() -> None:
             self.groups.pop(request.group_id, None)
             if before is not None:
                 self.groups[request.group_id] = before
@@ -158,14 +158,14 @@ class GroupCoordinator:
         try:
             change = self._joining.join(group, request, answer, now_ms)
         except Exception:
-            take_back()  # the new group is not in the log
+            undo()  # the new group is not in the log
             raise
         if change is not None:
             return change
 
         def stored(error: ErrorCode, now_ms: int) -> None:
             if error is not ErrorCode.NONE:
-                take_back()
+                undo()
                 answer(JoinGroupResponse(error_code=error), now_ms)
 
         records = [] if before is None else before.tombstones()
@@ -204,7 +204,7 @@ class GroupCoordinator:
         assert isinstance(group, ClassicGroup), group
         for member in group.members.values():
             self._rebalances.extend_session(group, member, now_ms)
-        change = self._rebalances.prepare(group, "it was a consumer group so far", now_ms)
+        change = self._rebalances.prepare(group, "it was a consumer group until now", now_ms)
         assert change is None, "no member has joined again yet"
 
     def consumer_heartbeat(self, beat: ConsumerHeartbeat, now_ms: int) -> StateChange[ConsumerGroupHeartbeatResponse]:
@@ -214,7 +214,8 @@ class GroupCoordinator:
     # List, describe, delete
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListGroupsResponse.ListedGroup]:
-        """Return the groups in any of the states and of any of the types, in lower case. None given means all."""
+        """Return the groups with one of these states and one of these types (in lower case). No states or no types:
+        all."""
         wanted = {state.replace("_", "") for state in states}  # Kafka names NotReady not_ready
         return [
             group.listed()

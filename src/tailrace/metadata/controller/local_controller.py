@@ -1,8 +1,8 @@
 """LocalController: the controller of a cluster of one, inside the broker.
 
-It decides what Kafka's controller would (`topic_creation.py`, `config_changes.py`, `leadership.py`, …), writes the same
-records to `__cluster_metadata-0`, and responds when they are durable. So Apache Kafka can open the directory later, and
-this controller can open a directory that Kafka has written.
+It makes the same decisions as Kafka's controller (`topic_creation.py`, `config_changes.py`, …), writes the same records
+to `__cluster_metadata-0`, and responds when they are durable. So Apache Kafka can open the directory later, and this
+controller can open a directory that Kafka has written.
 
     begin ──► (load the logs that the image names) ──► start_broker ──► requests … ──► stop_broker ──► close
 
@@ -77,7 +77,7 @@ def _no_broker_check(_: Mapping[str, str], __: bool) -> None:
     """Accept all broker configs, since no broker is there to check them."""
 
 
-def _nobody_listens(_: Change, __: int) -> None:
+def _ignore_change(_: Change, __: int) -> None:
     """Ignore a change, since no broker has to carry it out."""
 
 
@@ -90,7 +90,7 @@ class LocalController:
         new_id: Callable[[], bytes],
         next_int: NextInt,
         check_broker_config: BrokerCheck = _no_broker_check,
-        listener: Callable[[Change, int], None] = _nobody_listens,
+        listener: Callable[[Change, int], None] = _ignore_change,
     ) -> None:
         self.log = log
         self.node_id = log.identity.node_id
@@ -185,9 +185,9 @@ class LocalController:
             rack=rack,
             directories=tuple(directories),
         )
-        return self._let_in(self._registration, previous_epoch, now_ms)
+        return self._register(self._registration, previous_epoch, now_ms)
 
-    def _let_in(self, registration: BrokerRegistration, previous_epoch: int, now_ms: int) -> int:
+    def _register(self, registration: BrokerRegistration, previous_epoch: int, now_ms: int) -> int:
         registered = plan_register(
             self.state, registration, next_offset=self.log.next_offset, previous_epoch=previous_epoch
         )
@@ -316,7 +316,7 @@ class LocalController:
         self._carry_out(plan_directories(self.state, self.node_id, online=tuple(directories)), now_ms, atomic=False)
 
     def cordon(self, directories: Sequence[bytes]) -> None:
-        """Note the directories for the next tick: the caller may be in the middle of publishing a change."""
+        """Record the cordoned directories at the next tick, because the caller may be publishing a change now."""
         self._cordoned = tuple(directories)
         self._is_cordoning = self._registration is not None and self.image.record_versions.has_cordoned_directories
 
@@ -338,10 +338,11 @@ class LocalController:
         return range(first, first + PRODUCER_ID_BLOCK)
 
     def unregister_broker(self, broker_id: int, now_ms: int) -> None:
-        """Unregister a broker, or raise a KafkaError. This broker, as it is running, registers again at once."""
+        """Unregister a broker, or raise a KafkaError. This broker itself registers again at once, because it is
+        running."""
         self._carry_out(plan_unregister(self.state, broker_id), now_ms, atomic=False)
         if broker_id == self.node_id and self._registration is not None:
-            self._let_in(self._registration, -1, now_ms)
+            self._register(self._registration, -1, now_ms)
 
     def add_raft_voter(self, request: messages.AddRaftVoterRequest) -> None:
         raft_voters.add_voter(self.log, request)

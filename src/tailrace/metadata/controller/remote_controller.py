@@ -57,16 +57,17 @@ class RemoteController:
         lifecycle: BrokerLifecycle,
         *,
         listener: Callable[[Change, int], None] = lambda change, now_ms: None,
-        has_farewell: bool = True,
+        uses_controlled_shutdown: bool = True,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """`has_farewell`: use a controlled shutdown (controlled.shutdown.enable). `on_end` stops the heartbeats."""
+        """`uses_controlled_shutdown`: use a controlled shutdown (controlled.shutdown.enable). `on_end` stops the
+        heartbeats."""
         self.log = log
         self.outbox = outbox
         self.node_id = log.identity.node_id
         self.lifecycle = lifecycle
         self._listener = listener
-        self._has_farewell = has_farewell
+        self._uses_controlled_shutdown = uses_controlled_shutdown
         self._on_end = on_end
         self.channel = ControllerChannel(outbox, lambda: self.observer.leader)
         self.observer = QuorumObserver(
@@ -106,14 +107,14 @@ class RemoteController:
         return self.lifecycle.has_caught_up
 
     @property
-    def is_let_in(self) -> bool:
-        """True if the broker is unfenced, according to the image."""
+    def is_unfenced(self) -> bool:
+        """True if the image has this broker as unfenced."""
         broker = self.image.brokers.get(self.node_id)
         return broker is not None and broker.epoch == self.lifecycle.epoch and not broker.fenced
 
     def not_ready_reason(self) -> str | None:
         """Return a reason if the image or the active controller has this broker as fenced."""
-        if self.lifecycle.is_fenced or not self.is_let_in:
+        if self.lifecycle.is_fenced or not self.is_unfenced:
             return "the controllers have fenced this broker"
         return None
 
@@ -130,7 +131,7 @@ class RemoteController:
         self._allocate(now_ms)
 
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
-        if not self._has_farewell:
+        if not self._uses_controlled_shutdown:
             ready()
             return
         self._ready = ready
@@ -143,7 +144,7 @@ class RemoteController:
         self._has_left = self.lifecycle.state is LifecycleState.LEFT
 
     def _linger(self, now_ms: int) -> None:
-        """Serve on for LINGER_MS, so that clients learn the new leaders; then stop."""
+        """Keep serving for LINGER_MS, so that clients learn the new leaders; then stop."""
         self._has_left = False
         self._retries.append((now_ms + LINGER_MS, self._go))
 

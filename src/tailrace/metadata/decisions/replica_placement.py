@@ -2,8 +2,8 @@
 
 Racks take turns, and within a rack its brokers. So leaders and replicas spread evenly, and no rack has two replicas of
 a partition before every rack has one. Each partition starts one rack further, and in each rack one broker further. When
-every broker has been first once, the order is shuffled, so that not always the same brokers follow each other. A leader
-is always on an unfenced broker. Other replicas may go to fenced brokers when the unfenced ones are used up.
+every broker has been first once, the order is shuffled, so that the same brokers do not always follow each other. A
+leader is always on an unfenced broker. Other replicas may go to fenced brokers when the unfenced ones are used up.
 
 Randomness enters as `next_int(n)`, which returns a number from 0 to n - 1.
 """
@@ -123,7 +123,8 @@ class _Racks:
             self._offset = 0
         first_rack, leader = self._leader()
         replicas = [leader]
-        # The others come from the racks in turn. In the first turn the leader's rack has had its share already.
+        # The others come from the racks in turn. The leader's rack is skipped in the first turn, because the leader was
+        # its replica.
         turn, skip = self._offset, first_rack
         while len(replicas) < replication_factor:
             found = None

@@ -14,8 +14,8 @@ as Kafka's nodes do.
     commit     write the new voters into the old directory: from here on it is a broker's directory
     finish     write meta.properties: from here on the new directories are controllers' directories
 
-After a crash before the commit the node is standalone as before. After a crash behind it there is no controller until
-the migration is run again. There are never two.
+After a crash before the commit the node is standalone as before. After a crash after the commit there is no controller
+until the migration is run again. There are never two.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class NewController(NamedTuple):
 
 
 @dataclass(slots=True)
-class Standing:
+class NodeMetadata:
     """The metadata in a node's directory, and its quorum."""
 
     path: str
@@ -93,7 +93,7 @@ class Standing:
         return self.voters == (self.identity.node_id,)
 
 
-def read_standing(files: Files, path: str, now_ms: int) -> Standing:
+def read_node_metadata(files: Files, path: str, now_ms: int) -> NodeMetadata:
     """Read a node's metadata."""
     if not is_formatted(files, path) or not files.exists(join(path, METADATA_FOLDER)):
         raise CannotMigrate(f"{path} has no metadata log, so it is not the metadata directory of a standalone node")
@@ -106,7 +106,7 @@ def read_standing(files: Files, path: str, now_ms: int) -> Standing:
         epochs += [one.epoch for one in (latest, newest) if one is not None]
         voters = tuple(one.voter_id for one in log.quorum.voters) if log.quorum.kraft_version else state.voters
         end: Offset = log.log.log_end_offset
-        return Standing(
+        return NodeMetadata(
             path,
             identity,
             log.image,
@@ -124,7 +124,7 @@ def read_standing(files: Files, path: str, now_ms: int) -> Standing:
 class Migration:
     """The content and targets of a migration. `identities` and `voters` are in the order of the controllers."""
 
-    standing: Standing
+    node: NodeMetadata
     controllers: Sequence[NewController]
     kraft_version: int
     listener: str
@@ -145,11 +145,11 @@ class Migration:
     @property
     def other_brokers(self) -> list[int]:
         """Ids of brokers that also have to be configured with the new controllers."""
-        return sorted(set(self.image.brokers) - {self.standing.identity.node_id})
+        return sorted(set(self.image.brokers) - {self.node.identity.node_id})
 
 
 def plan_migration(
-    standing: Standing,
+    node: NodeMetadata,
     controllers: Sequence[NewController],
     *,
     is_dynamic: bool | None = None,
@@ -159,36 +159,36 @@ def plan_migration(
     now_ms: int,
 ) -> Migration:
     """Plan a migration. `is_dynamic`: the quorum's voters are in its log; None keeps the present way."""
-    image = standing.image
-    _check(standing, controllers)
-    kraft_version = standing.kraft_version if is_dynamic is None else int(is_dynamic)
+    image = node.image
+    _check(node, controllers)
+    kraft_version = node.kraft_version if is_dynamic is None else int(is_dynamic)
     if kraft_version and image.metadata_version < _DYNAMIC_SINCE:
         raise CannotMigrate(
             f"metadata.version is {RELEASES[image.metadata_version]}: a dynamic quorum needs at least "
             f"{RELEASES[_DYNAMIC_SINCE]}; use a static quorum"
         )
-    cluster = standing.identity.cluster_id
+    cluster = node.identity.cluster_id
     identities = [
         DirectoryIdentity(cluster, one.node_id, str(TopicId(UUID(bytes=fresh_id(new_id))))) for one in controllers
     ]
-    delta = MetadataDelta(_without(image, standing.identity.node_id, static_config or {}, new_id))
+    delta = MetadataDelta(_without(image, node.identity.node_id, static_config or {}, new_id))
     # The image is placed as if the new epoch had begun in the log, with one record.
-    handed_over = delta.apply(offset=standing.end.end_offset, epoch=standing.end.epoch + 1, timestamp_ms=now_ms)
-    return Migration(standing, controllers, kraft_version, listener, handed_over, identities)
+    handed_over = delta.apply(offset=node.end.end_offset, epoch=node.end.epoch + 1, timestamp_ms=now_ms)
+    return Migration(node, controllers, kraft_version, listener, handed_over, identities)
 
 
-def _check(standing: Standing, controllers: Sequence[NewController]) -> None:
-    if not standing.image.features:
+def _check(node: NodeMetadata, controllers: Sequence[NewController]) -> None:
+    if not node.image.features:
         raise CannotMigrate(
-            f"{standing.path} is formatted, but its node was never started: there is no metadata to migrate"
+            f"{node.path} is formatted, but its node was never started: there is no metadata to migrate"
         )
-    if not standing.is_alone:
+    if not node.is_alone:
         raise CannotMigrate(
-            f"{standing.path} belongs to a quorum of the voters {_listed(standing.voters)}, not to a standalone node"
+            f"{node.path} belongs to a quorum of the voters {_listed(node.voters)}, not to a standalone node"
         )
     ids = [one.node_id for one in controllers]
     for one in ids:
-        if one in standing.image.brokers or one == standing.identity.node_id:
+        if one in node.image.brokers or one == node.identity.node_id:
             raise CannotMigrate(f"node {one} is a broker: choose another node id for the controller")
         if ids.count(one) > 1:
             raise CannotMigrate(f"two controllers have the node id {one}: choose different ones")
@@ -266,7 +266,7 @@ def _make_directory(files: Files, path: str) -> None:
 
 def commit(files: Files, migration: Migration, now_ms: int) -> None:
     """Write snapshot and quorum-state of the old directory. The one written second names the voters, and commits."""
-    folder = join(migration.standing.path, METADATA_FOLDER)
+    folder = join(migration.node.path, METADATA_FOLDER)
     settings = MetadataLogSettings()
     snapshots = SnapshotStore(files, folder, settings, now_ms)
     log = open_metadata_log(files, folder, snapshots, settings, now_ms)
@@ -284,12 +284,12 @@ def commit(files: Files, migration: Migration, now_ms: int) -> None:
     log.close()
 
 
-def is_committed(standing: Standing, controllers: Sequence[NewController]) -> bool:
+def is_committed(node: NodeMetadata, controllers: Sequence[NewController]) -> bool:
     """Return True if the metadata was handed over to exactly these controllers."""
-    return sorted(standing.voters) == sorted(one.node_id for one in controllers)
+    return sorted(node.voters) == sorted(one.node_id for one in controllers)
 
 
-def finish(files: Files, standing: Standing, controllers: Sequence[NewController]) -> list[NewController]:
+def finish(files: Files, node: NodeMetadata, controllers: Sequence[NewController]) -> list[NewController]:
     """Make the prepared directories the controllers'. Return the controllers whose directory was not yet finished."""
     finished = []
     for one in controllers:
@@ -298,19 +298,19 @@ def finish(files: Files, standing: Standing, controllers: Sequence[NewController
         if not files.exists(target):
             if not files.exists(prepared):
                 raise CannotMigrate(
-                    f"the metadata of {standing.path} was handed over to controller {one.node_id}, but {one.path} is "
+                    f"the metadata of {node.path} was handed over to controller {one.node_id}, but {one.path} is "
                     "not its directory"
                 )
-            _check_identity(DirectoryIdentity.read(files, prepared), standing, one)
+            _check_identity(DirectoryIdentity.read(files, prepared), node, one)
             files.replace(prepared, target)
             files.sync_directory(one.path)
             finished.append(one)
-        _check_identity(read_identity(files, one.path), standing, one)
+        _check_identity(read_identity(files, one.path), node, one)
     return finished
 
 
-def _check_identity(found: DirectoryIdentity, standing: Standing, controller: NewController) -> None:
-    if (found.cluster_id, found.node_id) != (standing.identity.cluster_id, controller.node_id):
+def _check_identity(found: DirectoryIdentity, node: NodeMetadata, controller: NewController) -> None:
+    if (found.cluster_id, found.node_id) != (node.identity.cluster_id, controller.node_id):
         raise CannotMigrate(f"{controller.path} belongs to node {found.node_id} of cluster {found.cluster_id}")
 
 

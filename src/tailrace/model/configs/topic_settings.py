@@ -28,7 +28,7 @@ def parse_topic_config(settings: Mapping[str, str]) -> TopicConfig:
 
 
 def readable_topic_config(settings: Mapping[str, str]) -> tuple[TopicConfig, list[str]]:
-    """Return the config of the settings that are allowed, and for each of the others the reason why it is not."""
+    """Return the config of the allowed settings, and the reason for each setting that is not allowed."""
     values: dict[str, Any] = {}
     problems: list[str] = []
     for name, text in settings.items():

@@ -22,4 +22,4 @@ class FetcherSettings:
     backoff_ms: int
     timeout_ms: int
     throttle: FollowerThrottle | None = None
-    ahead_bytes_min: int = 65_536  # from so many bytes on, the next fetch is sent before the append
+    ahead_bytes_min: int = 65_536  # a response of this size or more: the next fetch is sent before the append

@@ -39,7 +39,7 @@ class LeaderSession:
         return not self._sent
 
     def fill(self, request: FetchRequest, wants: Mapping[PartitionId, Want], partition_bytes_max: int) -> None:
-        """Put the partitions into a request that differ from what the leader has."""
+        """Add to a request the partitions that differ from those in the leader's session."""
         is_first = self._epoch == _FIRST
         news = wants if is_first else {key: want for key, want in wants.items() if self._sent.get(key) != want}
         gone = [] if is_first else [key for key in self._sent if key not in wants]

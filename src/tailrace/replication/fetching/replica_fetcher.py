@@ -91,7 +91,7 @@ class ReplicaFetcher:
             self._due_ms = 0
 
     def release(self) -> list[Partition]:
-        """Follow nothing any more; return the partitions. A response that arrives later is ignored."""
+        """Stop following all partitions; return them. A response that arrives later is ignored."""
         released = [one.partition for one in self._followed.values()]
         self._followed.clear()
         self._session.renew()
@@ -173,7 +173,7 @@ class ReplicaFetcher:
         return [one for one in ready if one.id not in held]
 
     def _reach(self, peer: Peer | None) -> None:
-        """Close the connection: the leader has another address, or none."""
+        """Close the connection, because the leader's address has changed or is unknown now."""
         self.close()
         self._peer = peer
         self._session = LeaderSession()

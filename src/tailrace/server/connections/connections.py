@@ -119,7 +119,7 @@ class Connections:
         heapq.heappush(self._pauses, (until_ms, connection.id))
 
     def put_off(self, connections: Iterable[Connection], now_ms: int) -> int:
-        """Let connections that have used their share continue after all others. Return when that is."""
+        """Hold connections that have used their share until all others were served. Return when they may continue."""
         for connection in connections:
             connection.put_off()
             heapq.heappush(self._pauses, (now_ms, connection.id))

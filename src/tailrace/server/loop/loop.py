@@ -91,7 +91,7 @@ class Loop:
         self._is_hurried = False  # do not wait: there may be replies that no event will announce
         self._is_busy = False  # the last pass had events
         self._is_stopped = False
-        self._meter = make_meter(is_asked=metrics is not None)
+        self._meter = make_meter(serves_metrics=metrics is not None)
         self._server_measures = ServerMeasures(self._meter)
         self._peers = Peers(
             self._poll,
@@ -161,7 +161,7 @@ class Loop:
                 connection.drain()
             else:
                 self._close(connection, "drained")
-        self._timers.look_again()
+        self._timers.recompute()
         self._stop_if_drained()
 
     def stop(self) -> None:
@@ -206,7 +206,7 @@ class Loop:
         if others and self._thread_calls.descriptor in others:
             others.remove(self._thread_calls.descriptor)
             self._thread_calls.take(self._now_ms)
-            self._timers.look_again()
+            self._timers.recompute()
         if (due_ms := self._timers.first_ms()) is not None and time_ms >= due_ms:
             self._run_timers(ready, is_idle=not events)
         self._deadline.tick_if_due(self._now_ms)
@@ -222,7 +222,7 @@ class Loop:
                 self._acceptor.accept(descriptor, time_ms)
             else:
                 self._metrics.serve(descriptor, time_ms)
-            self._timers.look_again()
+            self._timers.recompute()
 
     def _wait_s(self) -> float:
         """Return how long the loop may wait without an event."""
@@ -278,7 +278,7 @@ class Loop:
             self._garbage.tick(is_idle=is_idle)
         if self._timers.drain_until_ms is not None and self._time_ms >= self._timers.drain_until_ms:
             self._is_stopped = True
-        self._timers.look_again()
+        self._timers.recompute()
 
     def _serve(self, ready: list[Connection]) -> None:
         """Let ready connections hand over frames and take replies, until none is left or the time is over."""

@@ -12,7 +12,7 @@ from tailrace.server.peers.peers import Peers
 
 
 class LoopTimers:
-    """Times are those of the clock that cannot be set back."""
+    """Deadlines in the time of the monotonic clock, which cannot be set back."""
 
     __slots__ = ("_connections", "_deadlines", "_due_ms", "_peers_due_ms", "drain_until_ms")
 
@@ -36,10 +36,10 @@ class LoopTimers:
         self.drain_until_ms: int | None = None  # when a drain ends even with pending replies; None: not draining
 
     def begin_drain(self, until_ms: int) -> None:
-        """`until_ms`: the drain ends then, even with pending replies."""
+        """Begin a drain that ends at `until_ms`, even with pending replies."""
         self.drain_until_ms = until_ms
 
-    def look_again(self) -> None:
+    def recompute(self) -> None:
         """Compute the earliest deadline again."""
         due = [next_deadline_ms() for next_deadline_ms in self._deadlines]
         self._due_ms = min((ms for ms in (*due, self.drain_until_ms) if ms is not None), default=None)

@@ -158,12 +158,12 @@ class RequestMeter:
 
 
 class UntimedMeter(RequestMeter):
-    """Only counts, if nobody reads times."""
+    """A meter that only counts, for a server whose request times nobody reads."""
 
     __slots__ = ()
 
     def waits(self) -> None:
-        """Do nothing; the same in the methods below."""
+        """Do nothing, like the empty methods below."""
 
     def wakes(self) -> None:
         self.passes += 1
@@ -187,9 +187,9 @@ class UntimedMeter(RequestMeter):
         pass
 
 
-def make_meter(*, is_asked: bool) -> RequestMeter:
-    """`is_asked`: metrics are served. The request log needs times, too."""
-    return RequestMeter() if is_asked or REQUEST_LOGGER.isEnabledFor(logging.DEBUG) else UntimedMeter()
+def make_meter(*, serves_metrics: bool) -> RequestMeter:
+    """Return a meter. It measures times if metrics are served or the request log is on."""
+    return RequestMeter() if serves_metrics or REQUEST_LOGGER.isEnabledFor(logging.DEBUG) else UntimedMeter()
 
 
 def _describe(frame: memoryview, name: str) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Heartbeats: the thread that keeps a broker registered with its controllers (`metadata/quorum/broker_lifecycle.py`).
 
-It has its own connection, and finds the active controller by itself: it asks the one it knows, and if that does not
+It has its own connection, and finds the active controller by itself: it queries the one it knows, and if that does not
 respond or is no longer active, the next. So heartbeats continue even if the loop is busy. It also keeps a LastWill up
 to date, for the case that the whole process dies.
 """

@@ -68,7 +68,8 @@ def _security(static: Mapping[str, str], listener: str, protocol: str, mechanism
 
 
 def _oauth_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the OAuth settings. Those of the mechanism have precedence, and only there a callback handler counts."""
+    """Return the OAuth settings. Those of the mechanism have precedence. A callback handler has an effect only
+    there."""
     found = {}
     for key in OAUTH_SETTINGS:
         general = None if key == "sasl.login.callback.handler.class" else settings.get(key)

@@ -3,8 +3,8 @@
     connecting ──► (TLS) ──► ApiVersions ──► (SASL) ──► ready: requests are sent, responses arrive in their order
 
 Bytes are written as the socket takes them. Received bytes go to memory that connections share. A response that is
-complete there is copied; the rest of a larger one is read straight into its own memory. `PeerLost` is raised for
-whatever ends the connection; its owner then closes it.
+complete there is copied; the rest of a larger one is read straight into its own memory. Everything that ends the
+connection raises `PeerLost`; the owner then closes the connection.
 """
 
 from __future__ import annotations

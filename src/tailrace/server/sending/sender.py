@@ -52,5 +52,5 @@ class Sender:
             return
         if connection.throttle_ms:
             self._connections.pause(connection, time_ms + connection.take_pause())
-            self._timers.look_again()
+            self._timers.recompute()
         self._connections.want(connection, READABLE)

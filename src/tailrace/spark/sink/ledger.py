@@ -122,13 +122,13 @@ class Ledger:
     def _end_all(self, shares: list[Share]) -> list[bool]:
         """Commit many transactions in parallel, over several connections: a broker handles one request of each."""
         if len(shares) < SERIAL_MAX:
-            return [self._is_ended(share, commit=True) for share in shares]
+            return [self._try_end(share, commit=True) for share in shares]
         cluster = self._coordinators.cluster
 
         def end_some(some: list[Share]) -> list[bool]:
             with ClusterClient(cluster.bootstrap, cluster.settings) as own:
                 ledger = Ledger(Coordinators(own), self._id, self._timeout_ms)
-                return [ledger._is_ended(share, commit=True) for share in some]
+                return [ledger._try_end(share, commit=True) for share in some]
 
         size = -(-len(shares) // THREADS)
         parts = [shares[start : start + size] for start in range(0, len(shares), size)]
@@ -138,10 +138,10 @@ class Ledger:
     def abort(self, shares: Iterable[Share]) -> None:
         """Abort tasks' transactions, and open transactions of other attempts."""
         for share in shares:
-            self._is_ended(share, commit=False)  # if this fails, it was aborted before
+            self._try_end(share, commit=False)  # if this fails, it was aborted before
         self.abort_leftovers()
 
-    def _is_ended(self, share: Share, *, commit: bool) -> bool:
+    def _try_end(self, share: Share, *, commit: bool) -> bool:
         try:
             self._transactions.end(share.transaction(self._id), commit=commit)
         except TransactionLost:

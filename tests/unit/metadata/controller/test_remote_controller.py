@@ -193,6 +193,6 @@ def test_a_broker_registers_its_directories_when_metadata_version_supports_them(
 
 def test_a_broker_without_controlled_shutdown_stops_at_once(broker: Broker) -> None:
     told: list[str] = []
-    broker.controller._has_farewell = False
+    broker.controller._uses_controlled_shutdown = False
     broker.controller.prepare_stop(0, lambda: told.append("ready"))
     assert told == ["ready"]

@@ -17,7 +17,7 @@ from tailrace.metadata.image.registrations import Endpoint
 from tailrace.metadata.quorum.observed_log import ObservedLog
 from tailrace.metadata.storage import migration as steps
 from tailrace.metadata.storage.metadata_log import MetadataLog, NotTheOnlyVoter
-from tailrace.metadata.storage.migration import CannotMigrate, NewController, read_standing
+from tailrace.metadata.storage.migration import CannotMigrate, NewController, read_node_metadata
 from tailrace.metadata.storage.record_framing import frames_of
 from tailrace.metadata.storage.storage_format import is_formatted, read_identity
 from tailrace.protocol import messages as m
@@ -59,15 +59,13 @@ def a_node(files: Files, *, is_clean: bool = True) -> MetadataImage:
 
 def migrate(files: Files, controllers: list[NewController], *, is_dynamic: bool = True) -> None:
     """Run the migration like the command, from its present state."""
-    standing = read_standing(files, OLD, NOW_MS)
-    if standing.is_alone or not steps.is_committed(standing, controllers):
-        plan = steps.plan_migration(
-            standing, controllers, is_dynamic=is_dynamic, new_id=counted_ids(), now_ms=NOW_MS + 1
-        )
+    node = read_node_metadata(files, OLD, NOW_MS)
+    if node.is_alone or not steps.is_committed(node, controllers):
+        plan = steps.plan_migration(node, controllers, is_dynamic=is_dynamic, new_id=counted_ids(), now_ms=NOW_MS + 1)
         steps.check_targets(files, controllers)
         steps.prepare(files, plan, NOW_MS)
         steps.commit(files, plan, NOW_MS)
-    steps.finish(files, standing, controllers)
+    steps.finish(files, node, controllers)
 
 
 def can_lead(files: Files, path: str, host: str = "h", port: int = 9093) -> bool:
@@ -107,9 +105,9 @@ def test_the_new_controllers_have_all_metadata_but_the_old_controller(
         assert image.controllers == {}
         assert image.offset > before.offset
         assert image.epoch > before.epoch
-        standing = read_standing(files, path, NOW_MS)
-        assert standing.voters == tuple(one.node_id for one in controllers)
-        assert standing.kraft_version == int(is_dynamic)
+        node = read_node_metadata(files, path, NOW_MS)
+        assert node.voters == tuple(one.node_id for one in controllers)
+        assert node.kraft_version == int(is_dynamic)
     cluster = read_identity(files, OLD).cluster_id
     assert [read_identity(files, one.path).node_id for one in controllers] == [one.node_id for one in controllers]
     assert {read_identity(files, one.path).cluster_id for one in controllers} == {cluster}
@@ -163,8 +161,8 @@ def test_a_broker_that_crashed_is_fenced_and_leads_nothing() -> None:
     files = MemoryFiles()
     before = a_node(files, is_clean=False)
     assert not before.brokers[1].fenced
-    standing = read_standing(files, OLD, NOW_MS)
-    assert not standing.was_clean
+    node = read_node_metadata(files, OLD, NOW_MS)
+    assert not node.was_clean
     migrate(files, ONE)
     image = handed_over(files, ONE[0].path)
     assert image.brokers[1].fenced
@@ -190,10 +188,10 @@ def test_a_metadata_transaction_without_an_end_is_not_handed_over() -> None:
 def test_a_migration_that_is_not_possible_is_refused() -> None:
     files = MemoryFiles()
     a_node(files)
-    standing = read_standing(files, OLD, NOW_MS)
+    node = read_node_metadata(files, OLD, NOW_MS)
 
     def plan(*controllers: NewController, **more: Any) -> None:
-        steps.plan_migration(standing, controllers, new_id=counted_ids(), now_ms=NOW_MS, **more)
+        steps.plan_migration(node, controllers, new_id=counted_ids(), now_ms=NOW_MS, **more)
 
     with pytest.raises(CannotMigrate, match="node 1 is a broker"):
         plan(ONE[0]._replace(node_id=1))
@@ -201,11 +199,11 @@ def test_a_migration_that_is_not_possible_is_refused() -> None:
         plan(ONE[0], ONE[0]._replace(port=1))
     with pytest.raises(CannotMigrate, match="the same address"):
         plan(ONE[0], ONE[0]._replace(node_id=5))
-    standing.image = replace(standing.image, features={"metadata.version": 20})
+    node.image = replace(node.image, features={"metadata.version": 20})
     with pytest.raises(CannotMigrate, match=r"3\.8-IV0.*at least 3\.9-IV0"):
         plan(*ONE, is_dynamic=True)
     with pytest.raises(CannotMigrate, match="no metadata log"):
-        read_standing(files, "/nothing", NOW_MS)
+        read_node_metadata(files, "/nothing", NOW_MS)
     migrate(files, ONE)
     with pytest.raises(CannotMigrate, match="voters 3000, not to a standalone node"):
         migrate(files, THREE)

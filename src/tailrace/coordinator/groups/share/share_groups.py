@@ -66,7 +66,7 @@ class ShareGroups:
         self._now_ms = 0
 
     def begin_operation(self, now_ms: int) -> None:
-        """Note the time of an operation. Topics that its records change are initializing since then."""
+        """Store the time of an operation. Topics in its records begin to initialize at this time."""
         self._now_ms = now_ms
 
     def group_or_new(self, group_id: str) -> ShareGroup:

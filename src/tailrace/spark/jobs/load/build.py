@@ -1,4 +1,4 @@
-"""The second tasks of a load: write the chunks of one partition to a log or to a cluster.
+"""The second stage of a load: each task writes the chunks of one partition to a log or to a cluster.
 
 A log is built in a folder of its own with the append code of the broker, so its segments, indexes and checkpoints are
 those that a broker would write. For a cluster, the chunks are replayed like a log.
@@ -96,7 +96,8 @@ def _batches(task: BuildTask) -> Iterator[memoryview]:
 
 
 def _is_loaded(batch: memoryview, task: BuildTask) -> bool:
-    """Return True if the log has the batch. Raise JobError if it has only a part: then the input is a different one."""
+    """Return True if the log has the batch. Raise JobError if it has only a part, because then the input has
+    changed."""
     first: Offset = _INT64.unpack_from(batch, 0)[0]
     last: Offset = first + _INT32.unpack_from(batch, LAST_OFFSET_DELTA_POSITION)[0]
     if first < task.loaded_to <= last:

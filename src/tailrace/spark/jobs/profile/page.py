@@ -99,12 +99,12 @@ def summary(topic: TopicProfile) -> Iterator[tuple[str, str]]:
     if topic.skew is not None:
         yield "fullest partition", f"{topic.skew:.2f} times the average"
     if keys is not None:
-        yield "distinct keys", f"{keys.distinct:,} ({facts.keyless:,} records have none)"
+        yield "distinct keys", f"{keys.distinct:,} ({facts.keyless:,} records without a key)"
         yield "superseded records", f"{share(keys.superseded, facts.records)}"
         freed = topic.freed_bytes
         if freed is not None:
             yield "compaction would free", f"about {size(freed)} ({share(freed, facts.bytes)})"
-        yield "tombstones", f"{facts.tombstones:,}; for {keys.tombstones_last:,} keys the last record is one"
+        yield "tombstones", f"{facts.tombstones:,}; the latest record of {keys.tombstones_last:,} keys is a tombstone"
     yield "aborted records", share(facts.aborted_records, facts.aborted_records + facts.records)
     yield "timestamps out of order", share(facts.out_of_order, facts.records)
 

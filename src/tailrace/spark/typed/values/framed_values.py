@@ -1,4 +1,4 @@
-"""Decoders of values with the frame of a schema registry: each value by the schema that its id names.
+"""Decoders of values with the frame of a schema registry. The frame has a schema id, which selects the decoder.
 
 All values become columns of one reader's schema. Avro resolves the writer's schema against it. Protobuf fields are
 matched by their numbers, and JSON members by their names.
