@@ -58,7 +58,7 @@ def with_a_load(config: TopicConfig, before: int, first: int) -> MemoryFiles:
 
 
 @pytest.mark.parametrize(("before", "first"), [(0, 0), (4, 4), (0, 100), (4, 100)])
-def test_every_crash_leaves_whole_segments_in_order(before: int, first: int) -> None:
+def test_a_crash_during_adoption_leaves_the_old_records_and_the_first_whole_segments(before: int, first: int) -> None:
     config = parse_topic_config({"internal.segment.bytes": "450", "file.delete.delay.ms": "0"})
     recording = MovingFiles(with_a_load(config, before, first).root)
     segments = staged_segments(recording, STAGED)

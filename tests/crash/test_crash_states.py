@@ -15,13 +15,13 @@ ALL = [*SCENARIOS, *(pytest.param(one, marks=pytest.mark.slow) for one in LATE_S
 
 
 @pytest.mark.parametrize("scenario", [*SCENARIOS, *LATE_SCENARIOS], ids=lambda scenario: scenario.__name__)
-def test_recovery_from_every_crash_state(scenario: Callable[[], Driver]) -> None:
+def test_every_crash_state_is_recovered(scenario: Callable[[], Driver]) -> None:
     explored = explore(scenario(), seed=SEED)
     assert explored.states > explored.points
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.__name__)
-def test_recovery_from_a_crash_during_and_after_recovery(scenario: Callable[[], Driver]) -> None:
+def test_a_crash_during_or_after_recovery_is_recovered(scenario: Callable[[], Driver]) -> None:
     first = scenario()
     for files, expected in some_states(first, seed=SEED, count=2):
         second = Driver(first.config, files, expected)

@@ -136,7 +136,7 @@ def test_a_synced_file_without_a_synced_name_may_vanish() -> None:
     assert trees(files, len(files.trace)) == [{"f": b"data"}]
 
 
-def test_a_rename_brings_only_what_was_synced() -> None:
+def test_a_renamed_file_may_lack_its_unsynced_content() -> None:
     files = RecordingFiles()
     files.write("/f", b"old", sync=True)
     files.sync_directory("/")
@@ -191,7 +191,7 @@ def test_a_torn_write_leaves_a_prefix_or_misses_sectors() -> None:
     assert len(torn_fates(write, every_byte=True)) > 200
 
 
-def test_a_full_disk_takes_what_fits() -> None:
+def test_a_write_to_a_full_disk_keeps_the_bytes_that_fit() -> None:
     files = FaultyFiles(MemoryFiles())
     file = files.open("/f", create=True)
     files.free_bytes = 5
@@ -204,7 +204,7 @@ def test_a_full_disk_takes_what_fits() -> None:
     assert files.read("/f") == b"12abc"
 
 
-def test_a_fault_strikes_where_and_as_often_as_it_should() -> None:
+def test_a_fault_affects_the_chosen_path_the_chosen_number_of_times() -> None:
     files = FaultyFiles(MemoryFiles())
     files.write("/a.index", b"x", sync=True)
     files.write("/a.log", b"y", sync=True)

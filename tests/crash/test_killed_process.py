@@ -71,10 +71,10 @@ def kill_rounds(path: Path, rounds: int, seed: int) -> None:
         check_directory(path, said, seed + number)
 
 
-def test_a_killed_process_loses_nothing_it_wrote(tmp_path: Path) -> None:
+def test_a_killed_process_loses_no_written_bytes(tmp_path: Path) -> None:
     kill_rounds(tmp_path, rounds=5, seed=100)
 
 
 @pytest.mark.slow
-def test_a_process_killed_many_times_loses_nothing_it_wrote(tmp_path: Path) -> None:
+def test_a_process_killed_many_times_loses_no_written_bytes(tmp_path: Path) -> None:
     kill_rounds(tmp_path, rounds=60, seed=1_000)

@@ -87,7 +87,7 @@ def test_every_partition_is_served_as_the_java_consumer_saw_it(name: str, tmp_pa
     directory.abandon()
 
 
-def test_a_clean_directory_is_closed_again_with_the_bytes_that_kafka_left(tmp_path: Path) -> None:
+def test_closing_a_clean_directory_writes_the_checkpoints_that_kafka_wrote(tmp_path: Path) -> None:
     directory, _, path = unpack("broker-clean", tmp_path)
     theirs = golden("broker-clean").unpack(tmp_path / "kafka")
     report = directory.load(config_of, NOW_MS)
@@ -109,7 +109,7 @@ def test_a_clean_directory_is_closed_again_with_the_bytes_that_kafka_left(tmp_pa
         assert mine == before, partition
 
 
-def test_only_what_was_not_flushed_is_scanned_after_the_kill(tmp_path: Path) -> None:
+def test_only_unflushed_segments_are_scanned_after_a_kill(tmp_path: Path) -> None:
     directory, _, path = unpack("broker-crashed", tmp_path)
     report = directory.load(config_of, NOW_MS)
     assert sorted(map(str, report.recoveries)) == sorted(map(str, directory.logs))

@@ -52,7 +52,9 @@ def test_kafka_makes_the_same_directory_again(name: str, log_oracle: LogOracle, 
 @pytest.mark.parametrize(
     "name", [name for name in golden_names("partition") if golden(name).manifest["ended"] != "clean"]
 )
-def test_kafka_reads_the_same_from_a_recovered_directory(name: str, log_oracle: LogOracle, tmp_path: Path) -> None:
+def test_kafka_reads_the_same_records_from_a_recovered_directory(
+    name: str, log_oracle: LogOracle, tmp_path: Path
+) -> None:
     manifest = golden(name).manifest
     golden(name).unpack(tmp_path, "recovered")
     end = manifest["expected"]["state"]["log_end_offset"]

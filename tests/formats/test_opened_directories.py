@@ -47,7 +47,7 @@ def assert_reads_as_kafka(log: PartitionLog, expected: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_opened_directory_is_what_kafka_found_in_it(name: str, tmp_path: Path) -> None:
+def test_an_opened_directory_has_the_state_that_kafka_recorded(name: str, tmp_path: Path) -> None:
     directory = golden(name)
     log = open_golden(directory, directory.unpack(tmp_path) / "topic-0")
     expected = directory.manifest["expected"]
@@ -78,7 +78,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", CRASHED)
-def test_a_recovered_directory_is_read_like_any_clean_one(name: str, tmp_path: Path) -> None:
+def test_a_recovered_directory_is_opened_without_another_recovery(name: str, tmp_path: Path) -> None:
     directory = golden(name)
     expected = directory.manifest["expected"]
     report = RecoveryReport()
@@ -94,7 +94,7 @@ def test_a_recovered_directory_is_read_like_any_clean_one(name: str, tmp_path: P
 
 
 @pytest.mark.parametrize("name", CLEAN)
-def test_opening_and_closing_a_clean_directory_changes_nothing_but_stray_snapshots(name: str, tmp_path: Path) -> None:
+def test_opening_and_closing_a_clean_directory_only_removes_stray_snapshots(name: str, tmp_path: Path) -> None:
     directory = golden(name)
     folder = directory.unpack(tmp_path) / "topic-0"
     before = content(folder)

@@ -40,14 +40,14 @@ def short(case: dict) -> str:
     return " ".join(str(value) for name, value in case.items() if name not in ("bytes", "sha256", "length", "marker"))
 
 
-def test_no_case_was_forgotten_when_the_files_were_made():
+def test_the_stored_files_contain_every_case():
     answers = ("bytes", "sha256", "length")
     for name, cases in (("codecs.json", codec_cases()), ("batches.json", batch_cases())):
         assert [{k: v for k, v in case.items() if k not in answers} for case in golden(name)] == cases
 
 
 @pytest.mark.parametrize("case", golden("codecs.json"), ids=short)
-def test_compressed_bytes(case):
+def test_compressed_bytes_equal_kafkas(case):
     codec = Codec[case["codec"].upper()]
     if codec == Codec.ZSTD and not HAS_KAFKAS_ZSTD:
         pytest.skip(REASON)
@@ -60,7 +60,7 @@ def test_compressed_bytes(case):
 
 
 @pytest.mark.parametrize("case", golden("batches.json"), ids=short)
-def test_built_bytes_and_what_is_read_from_them(case):
+def test_built_batches_have_kafkas_bytes_and_are_read_back(case):
     codec = Codec[case["codec"].upper()]
     kind = TYPES[case["timestamp_type"]]
     magic = case["magic"]

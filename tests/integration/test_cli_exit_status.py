@@ -120,7 +120,7 @@ def test_this_file_has_every_command_that_connects() -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_without_a_broker_every_command_fails_with_2_and_one_error(name: str, tmp_path: Path) -> None:
+def test_without_a_broker_every_command_prints_one_error_with_status_2(name: str, tmp_path: Path) -> None:
     arguments = [*words_of(name, tmp_path), "--bootstrap", "127.0.0.1:1", "--timeout", "1"]
     ran = command(*arguments)
     assert (ran.status, ran.out) == (2, "")

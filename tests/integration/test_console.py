@@ -165,7 +165,7 @@ def memory_mb(pid: int) -> float:
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def test_hundreds_of_clients_that_do_not_read_hold_nobody(console: Console) -> None:
+def test_hundreds_of_clients_that_do_not_read_delay_no_other_client(console: Console) -> None:
     console.get("topics/list")
     before = memory_mb(console.pid)
     host, _, port = console.address.partition(":")

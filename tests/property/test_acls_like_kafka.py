@@ -89,10 +89,10 @@ def compare(oracle: LogOracle, seeds: range) -> set[tuple[bool, bool]]:
     return seen
 
 
-def test_questions_are_answered_as_kafka_answers_them(log_oracle: LogOracle) -> None:
+def test_acls_allow_and_deny_the_same_requests_as_in_kafka(log_oracle: LogOracle) -> None:
     assert len(compare(log_oracle, range(60))) == 4
 
 
 @pytest.mark.slow
-def test_many_questions_are_answered_as_kafka_answers_them(log_oracle: LogOracle) -> None:
+def test_acls_allow_and_deny_the_same_of_many_requests_as_in_kafka(log_oracle: LogOracle) -> None:
     compare(log_oracle, range(1_000, 5_000))

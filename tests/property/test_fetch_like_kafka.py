@@ -145,7 +145,7 @@ UNHURRIED = settings(
 
 @settings(UNHURRIED, max_examples=60)
 @given(data=st.data(), version=st.integers(4, 18), steps=st.integers(1, 8))
-def test_generated_conversations_are_answered_as_kafka_answers_them(
+def test_generated_fetch_sessions_get_kafkas_responses(
     pair: FetchPair, data: st.DataObject, version: int, steps: int
 ) -> None:
     converse(pair, data, version, steps)
@@ -154,7 +154,7 @@ def test_generated_conversations_are_answered_as_kafka_answers_them(
 @pytest.mark.slow
 @settings(UNHURRIED, max_examples=2_000)
 @given(data=st.data(), version=st.integers(4, 18), steps=st.integers(1, 12))
-def test_many_generated_conversations_are_answered_as_kafka_answers_them(
+def test_many_generated_fetch_sessions_get_kafkas_responses(
     pair: FetchPair, data: st.DataObject, version: int, steps: int
 ) -> None:
     converse(pair, data, version, steps)

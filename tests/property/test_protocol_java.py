@@ -104,14 +104,14 @@ def old_jars(kafka: KafkaInstallation) -> list[Path]:
 
 
 @pytest.mark.parametrize("seeds", [range(3), pytest.param(range(100, 115), marks=pytest.mark.slow)], ids=str)
-def test_kafka_agrees_about_every_version_it_has(kafka: KafkaInstallation, seeds: range) -> None:
+def test_kafka_reads_and_writes_the_same_bytes_in_every_version(kafka: KafkaInstallation, seeds: range) -> None:
     asked = questions(removed=False, seeds=seeds)
     assert len(asked) > 700 * len(seeds)
     assert ask(kafka, list(kafka.jars), asked) == []
 
 
 @pytest.mark.parametrize("seeds", [range(3), pytest.param(range(100, 115), marks=pytest.mark.slow)], ids=str)
-def test_old_kafka_agrees_about_the_versions_that_are_gone(kafka: KafkaInstallation, seeds: range) -> None:
+def test_old_kafka_reads_and_writes_the_same_bytes_in_dropped_versions(kafka: KafkaInstallation, seeds: range) -> None:
     asked = questions(removed=True, seeds=seeds)
     assert len(asked) > 100 * len(seeds)
     assert ask(kafka, old_jars(kafka), asked) == []

@@ -85,14 +85,14 @@ def mutate(data: bytes, dice: random.Random) -> bytes:
 @pytest.mark.parametrize("name", NAMES)
 @lean
 @given(seed=SEEDS)
-def test_the_compiled_codec_agrees_with_the_plain_one(name: str, seed: int) -> None:
+def test_the_compiled_codec_equals_the_plain_codec(name: str, seed: int) -> None:
     check_agreement(name, seed)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @lean
 @given(seed=SEEDS)
-def test_damaged_bytes_raise_one_error_only(name: str, seed: int) -> None:
+def test_damaged_bytes_raise_only_malformed_message(name: str, seed: int) -> None:
     check_mutations(name, seed, mutations=6)
 
 
@@ -100,7 +100,7 @@ def test_damaged_bytes_raise_one_error_only(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @thorough
 @given(seed=SEEDS)
-def test_the_compiled_codec_agrees_with_the_plain_one_many_times(name: str, seed: int) -> None:
+def test_the_compiled_codec_equals_the_plain_codec_for_many_messages(name: str, seed: int) -> None:
     check_agreement(name, seed)
 
 
@@ -108,12 +108,12 @@ def test_the_compiled_codec_agrees_with_the_plain_one_many_times(name: str, seed
 @pytest.mark.parametrize("name", NAMES)
 @thorough
 @given(seed=SEEDS)
-def test_damaged_bytes_raise_one_error_only_many_times(name: str, seed: int) -> None:
+def test_many_damaged_bytes_raise_only_malformed_message(name: str, seed: int) -> None:
     check_mutations(name, seed, mutations=50)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_noise_raises_one_error_only(name: str) -> None:
+def test_random_bytes_raise_only_malformed_message(name: str) -> None:
     dice = random.Random(name)
     for version in message_class(name).SCHEMA.versions:
         for size in (0, 1, 2, 5, 30, 200):

@@ -92,7 +92,7 @@ steps = st.one_of(
     first=st.tuples(names, st.sampled_from([5.0, 1000.0])),
     run=st.lists(st.tuples(delays_ms, steps), min_size=5, max_size=40),
 )
-def test_rates_and_throttle_times_equal_kafkas(
+def test_rates_and_throttle_times_equal_those_of_kafka(
     log_oracle: LogOracle, kind: str, window: tuple[int, int], first: Any, run: Any
 ) -> None:
     shape = Windows(window[0], window[1] * 1000)

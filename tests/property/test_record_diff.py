@@ -106,7 +106,7 @@ def test_a_diff_by_order_equals_that_of_two_lists(data: st.DataObject, logs: tup
 
 
 @given(st.data(), pairs(), st.integers(0, 31), st.integers(1, 3))
-def test_two_ranges_one_after_the_other_are_as_one(
+def test_the_differences_of_two_consecutive_ranges_add_up_to_that_of_the_whole_range(
     data: st.DataObject, logs: tuple[list[Row], list[Row]], edge: int, kept: int
 ) -> None:
     whole = RecordDiff(kept=kept).run([_batch(logs[0])], [_batch(logs[1])])

@@ -305,7 +305,9 @@ def attempt(expected: type[Exception], call, *arguments, **options):
     change=st.integers(1, 255),
     fix_checksum=st.booleans(),
 )
-def test_a_damaged_batch_is_judged_as_kafka_judges_it(log_oracle: LogOracle, rows, codec, where, change, fix_checksum):
+def test_a_damaged_batch_is_read_or_refused_as_by_kafka(
+    log_oracle: LogOracle, rows, codec, where, change, fix_checksum
+):
     good = log_oracle.build_batch(oracle_records(rows, 0), codec=NAMES[codec])
     bad = bytearray(good)
     bad[12 + where % (len(bad) - 12)] ^= change

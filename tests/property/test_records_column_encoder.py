@@ -155,7 +155,7 @@ def test_compiled_and_interpreted_encoders_agree_with_the_builder(rows: list[Row
 
 @settings(max_examples=60, deadline=None)
 @given(rows=ROWS, order=st.randoms())
-def test_the_digest_does_not_depend_on_order_or_batches_but_on_every_row(rows: list[Row], order: Any) -> None:
+def test_the_digest_depends_on_every_row_but_not_on_order_or_batches(rows: list[Row], order: Any) -> None:
     before = encode(compiled, rows, 100_000)
     shuffled = rows.copy()
     order.shuffle(shuffled)
@@ -216,7 +216,7 @@ def test_buffers_that_contradict_each_other_are_refused(
 
 
 @pytest.mark.parametrize("module", [compiled, INTERPRETED], ids=["compiled", "interpreted"])
-def test_a_row_whose_topic_is_not_there_or_has_no_partitions_gets_no_batch(module: ModuleType) -> None:
+def test_a_row_with_an_unknown_topic_or_no_partitions_gets_no_batch(module: ModuleType) -> None:
     keys = module.BytesInput(array("i", [0, 1]), b"k", None)
     one = array("i", [0])
     assert module.choose_batches(array("i", [0]), 1, keys, None, None, one, one, one) == 0

@@ -104,14 +104,14 @@ def read(module, data, wanted, span, max_rows, ranges):
 @pytest.mark.skipif(not compiled.COMPILED, reason="the columns were not compiled here")
 @many
 @given(data=damaged_logs(), wanted=st.integers(0, 2**13 - 1), span=bounds, max_rows=st.integers(1, 9), ranges=aborted)
-def test_compiled_and_interpreted_are_the_same(data, wanted, span, max_rows, ranges):
+def test_compiled_and_interpreted_columns_are_equal(data, wanted, span, max_rows, ranges):
     ours = read(compiled, data, wanted, span, max_rows, ranges)
     assert ours == read(interpreted, data, wanted, span, max_rows, ranges)
 
 
 @many
 @given(data=logs(), span=bounds)
-def test_columns_hold_what_the_plain_reader_reads(data, span):
+def test_columns_contain_the_records_of_the_plain_reader(data, span):
     expected = []
     for batch in split_any(memoryview(bytes(data))):
         for record in iter_records(batch) if isinstance(batch, RecordBatch) else batch.records():

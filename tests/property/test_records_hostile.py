@@ -80,7 +80,7 @@ def repaired(data: bytes) -> bytes:
 
 @many
 @given(data=st.one_of(st.binary(max_size=200), damaged(), damaged().map(repaired)))
-def test_readers_give_records_or_say_that_the_bytes_are_corrupt(data):
+def test_readers_of_any_bytes_return_records_or_raise_corrupt_batch(data):
     for read in (read_batches, lambda raw: list(iter_messages(raw)), lambda raw: list(split_any(raw))):
         with contextlib.suppress(CorruptBatch):
             read(data)
@@ -101,7 +101,7 @@ def read_batches(data: bytes) -> None:
     timestamp_type=st.sampled_from(["CreateTime", "LogAppendTime"]),
     origin=st.sampled_from(list(Origin)),
 )
-def test_validation_places_what_it_takes_and_refuses_the_rest(data, compression, compacted, timestamp_type, origin):
+def test_validation_of_any_bytes_places_or_refuses_them(data, compression, compacted, timestamp_type, origin):
     config = TopicConfig(
         compression_type=compression,
         cleanup_policy=frozenset({"compact" if compacted else "delete"}),
@@ -130,7 +130,7 @@ def list_or_corrupt(batch: RecordBatch) -> list[Record]:
 
 @many
 @given(data=st.one_of(damaged(), damaged().map(repaired)), magic=st.integers(0, 1), version=st.integers(3, 13))
-def test_conversion_and_request_checks_refuse_in_kafkas_words_or_ours(data, magic, version):
+def test_conversion_and_request_checks_of_any_bytes_raise_only_expected_errors(data, magic, version):
     for call in (lambda: down_convert(data, magic), lambda: check_produce_request(data, version)):
         with contextlib.suppress(CorruptBatch, KafkaError, ValueError):
             call()
@@ -143,7 +143,7 @@ def test_conversion_and_request_checks_refuse_in_kafkas_words_or_ours(data, magi
     noise=st.binary(max_size=100),
     magic=st.integers(0, 2),
 )
-def test_decompression_never_gives_more_than_allowed(codec, start, noise, magic):
+def test_decompression_never_exceeds_its_limit(codec, start, noise, magic):
     packed = compress(codec, b"some words and some words again " * 40)
     with contextlib.suppress(CorruptBatch):
         assert len(decompress(codec, packed[:start] + noise + packed[start:], magic, max_size=2000)) <= 2000

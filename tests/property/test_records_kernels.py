@@ -84,7 +84,7 @@ def same(name: str, *arguments):
     needs_keys=st.booleans(),
     bounds=st.tuples(st.one_of(small, int64), st.one_of(small, int64)),
 )
-def test_a_walk_over_records(payload, base_timestamp, check_sizes, needs_keys, bounds):
+def test_compiled_and_interpreted_record_walks_are_equal(payload, base_timestamp, check_sizes, needs_keys, bounds):
     rules = (base_timestamp, check_sizes, needs_keys, *bounds, 3)
     assert outcome(walked, compiled, *payload, *rules) == outcome(walked, interpreted, *payload, *rules)
 
@@ -158,7 +158,7 @@ def produced_batches(draw):
     bounds=st.tuples(*[st.sampled_from([2**63 - 1, 2**62, 100, 0])] * 2),
     needs_keys=st.booleans(),
 )
-def test_a_sound_batch_passes_the_thorough_check_with_the_same_bytes(batch, place, now_ms, bounds, needs_keys):
+def test_a_batch_accepted_by_is_sound_passes_the_full_validation_unchanged(batch, place, now_ms, bounds, needs_keys):
     sent, crc = batch
     rules = (crc, now_ms, *bounds, needs_keys)
     is_sound = compiled.is_sound(sent, *rules)
@@ -188,7 +188,7 @@ def test_a_sound_batch_passes_the_thorough_check_with_the_same_bytes(batch, plac
     cut=st.integers(0, 90),
     target=int64,
 )
-def test_walks_over_batches(data, lengths, magic, start, cut, target):
+def test_compiled_and_interpreted_batch_walks_are_equal(data, lengths, magic, start, cut, target):
     """Buffers that start like batches, with whatever lengths, magic and fields chance gives them."""
     buffer = bytearray(data)
     position = max(start, 0)
@@ -205,7 +205,7 @@ def test_walks_over_batches(data, lengths, magic, start, cut, target):
 
 @many
 @given(data=st.binary(max_size=120), entries=st.integers(-1, 16), target=int64)
-def test_index_searches(data, entries, target):
+def test_compiled_and_interpreted_index_searches_are_equal(data, entries, target):
     same("offset_index_slot", data, entries, target)
     same("position_index_slot", data, entries, target)
     same("time_index_slot", data, entries, target)
@@ -213,7 +213,7 @@ def test_index_searches(data, entries, target):
 
 @many
 @given(data=st.one_of(st.binary(max_size=300), st.builds(bytes.__mul__, st.binary(max_size=40), st.integers(0, 400))))
-def test_xxhash_and_snappy(data):
+def test_compiled_and_interpreted_xxhash_and_snappy_are_equal(data):
     same("xxh32", data)
     packed = same("snappy_compress", data)
     assert bytes(cramjam.snappy.decompress_raw(packed)) == data

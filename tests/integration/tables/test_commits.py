@@ -73,7 +73,7 @@ def test_two_exports_at_the_same_time_add_each_record_once(
     assert data_files(form, tmp_path) == named_files(form, tmp_path)
 
 
-def test_an_export_that_was_overtaken_continues_behind_the_other(
+def test_an_export_overtaken_by_another_continues_after_its_records(
     form: str, broker: tailrace.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def overtake() -> None:
@@ -124,7 +124,7 @@ def conflict_in_commit(form: str, monkeypatch: pytest.MonkeyPatch, act: Callable
     monkeypatch.setattr(DeltaTable, "create_write_transaction", create)
 
 
-def test_a_commit_between_check_and_commit_is_noticed(
+def test_a_conflicting_commit_after_the_check_is_detected(
     form: str, broker: tailrace.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conflict_in_commit(form, monkeypatch, lambda: export(form, tmp_path, broker.bootstrap))
@@ -134,7 +134,7 @@ def test_a_commit_between_check_and_commit_is_noticed(
 
 
 @pytest.mark.parametrize("is_carried_out", [True, False])
-def test_a_lost_answer_is_resolved_by_a_look_at_the_table(
+def test_after_a_lost_response_to_a_commit_the_table_is_read_again(
     is_carried_out: bool, form: str, broker: tailrace.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = iter([1])
@@ -197,7 +197,7 @@ def test_a_run_that_was_killed_after_its_commit_keeps_its_files(
     assert not list(tmp_path.rglob("_tailrace/*.json"))
 
 
-def test_records_that_were_deleted_before_are_refused_or_counted(
+def test_records_deleted_before_an_export_are_an_error_or_counted_as_lost(
     form: str, broker: tailrace.Broker, tmp_path: Path
 ) -> None:
     export(form, tmp_path, broker.bootstrap)
@@ -214,7 +214,7 @@ def test_records_that_were_deleted_before_are_refused_or_counted(
     assert offsets(form, tmp_path) == [*ALL[:10], (0, 17), (0, 18), (0, 19), *ALL[10:]]
 
 
-def test_retention_during_a_round_is_refused_or_counted(
+def test_records_deleted_during_a_round_are_an_error_or_counted_as_lost(
     form: str, broker: tailrace.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = table_export.write_tasks
@@ -261,7 +261,7 @@ def test_a_rollback_is_exported_again(form: str, broker: tailrace.Broker, tmp_pa
     assert len(rows(form, tmp_path)) == 19
 
 
-def test_the_ends_survive_foreign_commits_and_expired_snapshots(
+def test_an_export_resumes_after_foreign_commits_and_expired_snapshots(
     form: str, broker: tailrace.Broker, tmp_path: Path
 ) -> None:
     export(form, tmp_path, broker.bootstrap)

@@ -104,7 +104,9 @@ def test_several_topics_share_a_table(form: str, broker: tailrace.Broker, tmp_pa
     assert [row["topic"] for row in rows(form, tmp_path / "out")] == ["t"] * 3 + ["u"] * 4
 
 
-def test_small_files_are_merged_and_the_ends_stay(form: str, broker: tailrace.Broker, tmp_path: Path) -> None:
+def test_small_files_are_merged_without_changing_the_end_offsets(
+    form: str, broker: tailrace.Broker, tmp_path: Path
+) -> None:
     from tests.support.inline_spark import InlineSpark
 
     out = tmp_path / "out"

@@ -50,9 +50,7 @@ def test_table_and_query_have_each_record_once(form: str, broker: tailrace.Broke
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_topic_that_was_created_again_is_not_read_from_there(
-    form: str, broker: tailrace.Broker, tmp_path: Path
-) -> None:
+def test_a_query_from_a_table_refuses_a_recreated_topic(form: str, broker: tailrace.Broker, tmp_path: Path) -> None:
     export(form, tmp_path / "out", broker.bootstrap)
     with ClusterClient(broker.bootstrap) as cluster:
         delete_topic(cluster, "t")

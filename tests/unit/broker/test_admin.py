@@ -36,7 +36,7 @@ def client() -> Client:
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_log_directories_in_every_version(client: Client, version: int) -> None:
+def test_describe_log_dirs_of_every_version_returns_the_partitions(client: Client, version: int) -> None:
     (everything,) = client.ask(DescribeLogDirsRequest(topics=None), version).results
     assert (everything.log_dir, [topic.name for topic in everything.topics]) == ("/data", ["orders"])
     assert sorted(one.partition_index for one in everything.topics[0].partitions) == [0, 1]
@@ -46,7 +46,7 @@ def test_log_directories_in_every_version(client: Client, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_an_election_that_is_not_needed(client: Client, version: int) -> None:
+def test_an_election_of_the_current_leader_gets_election_not_needed(client: Client, version: int) -> None:
     asked = ElectLeadersRequest.TopicPartitions(topic="orders", partitions=[0, 9])
     (topic,) = client.ask(ElectLeadersRequest(topic_partitions=[asked]), version).replica_election_results
     codes = {one.partition_id: one.error_code for one in topic.partition_result}

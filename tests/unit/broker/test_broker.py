@@ -89,7 +89,7 @@ def test_fetch_of_every_version_returns_the_records(client: Client, version: int
 
 
 @pytest.mark.parametrize("version", range(12))
-def test_list_offsets_of_every_version_tells_the_end(client: Client, version: int) -> None:
+def test_list_offsets_of_every_version_returns_the_end_offset(client: Client, version: int) -> None:
     client.ask(produce(client, 12, batch(b"a", b"b", b"c")), 12)
     asked = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=-1)
     topic = ListOffsetsRequest.ListOffsetsTopic(name="orders", partitions=[asked])
@@ -186,13 +186,13 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(client: Cli
 @pytest.mark.parametrize(
     "frame", [b"", b"\x00", b"\x7f\xff\x00\x00\x00\x00\x00\x01\xff\xff", b"\x00\x01\x00\x0c" + b"\xff" * 40]
 )
-def test_garbage_costs_only_the_connection(client: Client, frame: bytes) -> None:
+def test_invalid_bytes_close_only_their_connection(client: Client, frame: bytes) -> None:
     client.broker.handle(frame, client.context, NOW_MS)
     (reply,) = client.broker.take_replies()
     assert (reply.parts, reply.close) == (None, True)
 
 
-def test_everything_is_there_after_a_clean_stop_and_after_a_crash() -> None:
+def test_topics_and_records_survive_a_clean_stop_and_a_crash() -> None:
     files = MemoryFiles()
     for stop in ("close", "abandon"):
         client = Client(start(files))

@@ -52,7 +52,7 @@ def test_names_and_labels_follow_prometheus() -> None:
     assert "# TYPE tailrace_client_my_app_queue_size gauge" in text(series)
 
 
-def test_hostile_labels_stay_in_their_place() -> None:
+def test_hostile_label_names_and_values_are_escaped() -> None:
     series = ClientSeries()
     attributes = {'a"b': 'x"} 1\nfake 2\\', "client_id": "another", "__name__": "n", "1": "one", "long": "v" * 999}
     push(series, gauge("g", 1, **attributes), gauge('n{x="y"} 1\nother', 1))
@@ -79,7 +79,7 @@ def test_a_push_replaces_the_series_of_its_client() -> None:
     assert (names(series), series.count) == ([], 0)
 
 
-def test_changes_are_added_up() -> None:
+def test_delta_values_are_added_up() -> None:
     series = ClientSeries()
     for value in (5, 2, 0.5):
         push(series, total("n", value, is_delta=True))

@@ -100,14 +100,14 @@ def test_a_client_without_an_id_gets_one_and_its_subscription(client: Client) ->
     assert response.delta_temporality is False
 
 
-def test_a_client_that_matches_nothing_is_asked_for_nothing(broker: Broker) -> None:
+def test_a_client_without_a_matching_subscription_gets_no_metrics_to_push(broker: Broker) -> None:
     client = Client(broker)
     subscribe(client, metrics="a", match="client_id=other")
     response = get(client)
     assert (response.requested_metrics, response.push_interval_ms) == ([], 300_000)
 
 
-def test_matching_subscriptions_are_joined(broker: Broker) -> None:
+def test_matching_subscriptions_are_combined(broker: Broker) -> None:
     client = Client(broker, client_id="app-1")
     subscribe(client, "one", metrics="a.,b.", interval_ms="5000", match="client_id=app-.*")
     subscribe(client, "two", metrics="c.", interval_ms="2000", match="client_source_address=127.*,client_id=app-1")
@@ -141,7 +141,7 @@ def test_subscriptions_are_read_at_a_start() -> None:
     assert get(Client(telemetric(files))).requested_metrics == ["x"]
 
 
-def test_a_pattern_that_re2_refuses_matches_nobody_and_is_logged(
+def test_a_pattern_that_re2_refuses_matches_no_client_and_is_logged(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = Client(broker)
@@ -302,7 +302,7 @@ def test_the_least_recent_instance_makes_room(client: Client, monkeypatch: pytes
     assert get(client).error_code == 0
 
 
-def test_only_some_pushes_are_read_at_once(broker: Broker) -> None:
+def test_the_number_of_pushes_that_are_read_in_parallel_is_limited(broker: Broker) -> None:
     chores: list[Work] = []
     broker = with_request_work(broker, chores.append)
     clients = [Client(broker, connection_id=number) for number in range(READS_MAX + 1)]

@@ -297,7 +297,7 @@ def test_the_copy_of_a_deleted_topic_is_deleted() -> None:
     assert values(client.broker) == []
 
 
-def test_refusals_are_kafkas() -> None:
+def test_refused_moves_get_kafkas_errors() -> None:
     client = start(MemoryFiles())
     create(client)
     (source,) = place(client.broker)
@@ -308,7 +308,7 @@ def test_refusals_are_kafkas() -> None:
     assert not client.broker.services.moves
 
 
-def test_a_partition_that_is_not_there_yet_will_be_made_where_it_was_ordered() -> None:
+def test_a_new_partition_is_created_in_the_directory_chosen_before() -> None:
     for path in (A, B):
         client = start(MemoryFiles())
         assert order(client, path) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -29,7 +29,7 @@ def same(all_topics: Message, one_by_one: Message) -> bool:
     return all_topics == one_by_one
 
 
-def test_every_version_says_what_it_says_of_topics_by_name() -> None:
+def test_metadata_of_all_topics_equals_that_of_topics_requested_by_name() -> None:
     client = Client(start())
     for version in range(1, 14):
         assert same(ask(client, version), m.MetadataResponse(**_frame(client, version)))

@@ -77,7 +77,7 @@ def test_a_principal_is_written_as_kafka_writes_it() -> None:
     assert serialized_principal("User:alice") == b"\x00\x00" + b"\x05User" + b"\x06alice" + b"\x00" + b"\x00"
 
 
-def test_a_request_keeps_its_header_and_says_who_asked(
+def test_a_forwarded_request_keeps_its_header_and_has_the_clients_principal(
     forwarding: Forwarding, replies: PlayedReplies, controller: PlayedController
 ) -> None:
     forwarding.forward(request(), 0)
@@ -95,7 +95,7 @@ def test_a_request_keeps_its_header_and_says_who_asked(
     assert answer.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
 
 
-def test_a_version_that_controllers_have_dropped_is_asked_in_the_oldest_they_have(
+def test_a_version_that_controllers_dropped_is_forwarded_in_their_oldest_version(
     forwarding: Forwarding, replies: PlayedReplies, controller: PlayedController
 ) -> None:
     forwarding.forward(request(version=0), 0)
@@ -106,7 +106,7 @@ def test_a_version_that_controllers_have_dropped_is_asked_in_the_oldest_they_hav
     assert len(replies.answers) == 1
 
 
-def test_what_is_not_answered_is_refused_where_there_is_a_place_for_it(
+def test_a_forwarded_request_without_a_response_gets_an_error_or_closes_the_connection(
     forwarding: Forwarding, replies: PlayedReplies, controller: PlayedController
 ) -> None:
     forwarding.forward(request(), 0)
@@ -120,7 +120,9 @@ def test_what_is_not_answered_is_refused_where_there_is_a_place_for_it(
     assert replies.answers[1][1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_a_topic_is_asked_for_once_at_a_time(forwarding: Forwarding, controller: PlayedController) -> None:
+def test_a_topic_is_requested_from_the_controllers_once_at_a_time(
+    forwarding: Forwarding, controller: PlayedController
+) -> None:
     topic = CreateTopicsRequest.CreatableTopic(name="__consumer_offsets", num_partitions=50, replication_factor=3)
     forwarding.make_topic(topic, None, 0)
     forwarding.make_topic(topic, None, 1)
@@ -137,5 +139,5 @@ def test_a_topic_is_asked_for_once_at_a_time(forwarding: Forwarding, controller:
     assert len(controller.asked) == 3
 
 
-def test_everything_that_is_forwarded_is_offered() -> None:
+def test_every_forwarded_api_is_in_the_api_table() -> None:
     assert set(API_TABLE) >= FORWARDED

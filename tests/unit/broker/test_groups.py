@@ -345,21 +345,21 @@ def test_a_large_offsets_topic_is_loaded_in_pieces() -> None:
 # Odd requests
 
 
-def test_a_commit_in_the_oldest_versions(broker: Broker) -> None:
+def test_offset_commit_of_versions_0_and_1_stores_the_offset(broker: Broker) -> None:
     client = Client(broker)
     assert commit(client, "g", 5, version=0) == ErrorCode.NONE
     assert commit(client, "g", 6, partition=1, version=1) == ErrorCode.NONE
     assert committed(client, "g") == {0: 5, 1: 6}
 
 
-def test_a_stranger_cannot_commit_for_a_group_with_members(broker: Broker) -> None:
+def test_a_client_outside_the_group_cannot_commit_while_it_has_members(broker: Broker) -> None:
     (client,), (one,) = stable_group(broker, 1)
     assert commit(client, "g", 5) == ErrorCode.UNKNOWN_MEMBER_ID
     one.generation_id += 1
     assert commit(client, "g", 5, joined=one) == ErrorCode.ILLEGAL_GENERATION
 
 
-def test_the_last_to_leave_leaves_an_empty_group(broker: Broker) -> None:
+def test_a_group_is_empty_after_its_last_member_has_left(broker: Broker) -> None:
     (client,), (one,) = stable_group(broker, 1)
     assert client.ask(LeaveGroupRequest(group_id="g", member_id=one.member_id), 2).error_code == ErrorCode.NONE
     assert state_of(client, "g") == "Empty"
@@ -368,7 +368,7 @@ def test_the_last_to_leave_leaves_an_empty_group(broker: Broker) -> None:
     )
 
 
-def test_what_a_coordinator_cannot_write_changes_nothing(broker: Broker) -> None:
+def test_a_commit_that_cannot_be_written_changes_nothing(broker: Broker) -> None:
     partition = broker.services.partitions.find(
         TopicPartition("__consumer_offsets", broker.services.groups.partition_of("g"))
     )
@@ -382,7 +382,7 @@ def test_what_a_coordinator_cannot_write_changes_nothing(broker: Broker) -> None
     assert committed(client, "g") == {0: 5}
 
 
-def test_a_member_of_a_consumer_group_without_an_id_is_given_one_of_kafkas(broker: Broker) -> None:
+def test_a_consumer_group_member_without_an_id_gets_a_random_id(broker: Broker) -> None:
     joining = ConsumerGroupHeartbeatRequest(
         group_id="new", rebalance_timeout_ms=1_000, subscribed_topic_names=["t"], topic_partitions=[]
     )

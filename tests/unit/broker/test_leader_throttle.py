@@ -28,7 +28,7 @@ def follow(client: Client, topic: str) -> bytes:
     return bytes(answer.records or b"")
 
 
-def test_a_follower_that_catches_up_is_held_to_the_rate() -> None:
+def test_a_follower_out_of_sync_gets_at_most_the_throttled_rate() -> None:
     client = Client(start())
     broker = client.broker
     for name in ("named", "other"):

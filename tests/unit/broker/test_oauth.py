@@ -214,7 +214,7 @@ def test_a_limited_number_of_connections_waits_for_keys() -> None:
     assert shake_hands(broker, 1_000).send(word(signed("two")), 2) == []
 
 
-def test_an_identity_provider_that_does_not_answer_is_not_waited_for_longer_than_the_limit() -> None:
+def test_a_token_is_refused_if_the_identity_provider_does_not_respond_in_time() -> None:
     provider = Provider()
     broker = provider.start()
     stranger = shake_hands(broker)
@@ -372,7 +372,7 @@ def test_a_token_whose_claims_are_too_long_is_malformed() -> None:
 
 
 @pytest.mark.parametrize("part", ["", "AA", "e30=x", encode_bytes(b"[]"), encode_bytes(b'{"a":NaN}'), "é", "e30\n"])
-def test_what_is_not_a_json_object_in_base64url_is_malformed(part: str) -> None:
+def test_a_token_part_that_is_not_a_json_object_in_base64url_is_malformed(part: str) -> None:
     with pytest.raises(MalformedToken):
         decode_part(part)
 

@@ -87,7 +87,7 @@ def test_an_unknown_partition_is_reported_before_the_format_of_its_records(clien
     assert produce(client, ("topic", 7, GOOD + GOOD)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_a_partition_joins_the_transaction_although_the_acks_are_refused(client: Client) -> None:
+def test_a_partition_is_added_to_the_transaction_even_if_the_acks_are_refused(client: Client) -> None:
     made = client.ask(InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=60_000), 4)
     records = batch(
         b"v", timestamp=NOW_MS, producer_id=made.producer_id, producer_epoch=0, sequence=0, transactional=True

@@ -88,7 +88,7 @@ def test_other_clients_are_served_while_a_batch_is_checked(beside: Beside) -> No
     assert len(beside.chores) == 1
 
 
-def test_a_refused_batch_spoils_no_other(beside: Beside) -> None:
+def test_a_refused_batch_does_not_affect_other_batches(beside: Beside) -> None:
     client = Client(beside.broker)
     broken = bytearray(packed())
     broken[-1] ^= 1
@@ -122,7 +122,7 @@ def test_a_topic_that_is_deleted_while_its_batch_is_checked_gets_nothing(beside:
     assert codes(client.decode(replies[0], 0, VERSION)) == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)]
 
 
-def test_batches_of_a_client_that_has_gone_are_not_checked(beside: Beside) -> None:
+def test_batches_of_a_disconnected_client_are_not_checked(beside: Beside) -> None:
     for number in (1, 2, 3):
         Client(beside.broker, connection_id=number).send(produce(packed(), packed()), VERSION)
     for number in (1, 3):

@@ -34,7 +34,7 @@ def small_segments(log: PartitionLog) -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_a_produce_that_finds_no_descriptor_is_refused_and_the_directory_stays_online(code: int) -> None:
+def test_a_produce_without_a_free_descriptor_fails_and_the_directory_stays_online(code: int) -> None:
     files = FaultyFiles(MemoryFiles())
     client = start(files, FIRST)
     create(client, "topic", 1)
@@ -50,7 +50,7 @@ def test_a_produce_that_finds_no_descriptor_is_refused_and_the_directory_stays_o
 
 @pytest.mark.long
 @pytest.mark.parametrize("operation", ["open", "sync_directory", "entries"])
-def test_wherever_descriptors_end_a_retried_produce_succeeds_and_all_records_are_there(operation: str) -> None:
+def test_a_produce_that_failed_for_lack_of_descriptors_succeeds_when_retried(operation: str) -> None:
     failures = 0
     for skip in range(24):
         files = FaultyFiles(MemoryFiles())
@@ -80,7 +80,7 @@ def test_wherever_descriptors_end_a_retried_produce_succeeds_and_all_records_are
     assert failures or operation == "entries"
 
 
-def test_a_change_of_the_metadata_without_descriptors_is_not_made_and_the_broker_lives_on() -> None:
+def test_a_metadata_change_without_a_free_descriptor_fails_and_the_broker_continues() -> None:
     failures = 0
     for skip in range(8):
         files = FaultyFiles(MemoryFiles())
@@ -123,7 +123,7 @@ def test_upkeep_without_descriptors_leaves_directories_online_and_logs_one_line(
     assert produce(client, "topic", 0) == 0
 
 
-def test_work_beside_the_loop_is_submitted_again_after_a_second() -> None:
+def test_a_chore_that_failed_for_lack_of_descriptors_is_submitted_again_after_a_second() -> None:
     files = FaultyFiles(MemoryFiles())
     client = start(files, FIRST)
     create(client, "topic", 1)

@@ -37,7 +37,7 @@ def member(name: str = "m") -> StreamsMember:
     return StreamsMember("app", name, word_count("app", "lines"))
 
 
-def test_topics_of_an_application_are_made_with_what_it_asks_for() -> None:
+def test_internal_topics_of_a_streams_application_are_created_with_its_configs() -> None:
     client, thread = opened(), member()
     answer = thread.beat(client)
     assert [(one.status_code, one.status_detail) for one in answer.status] == [
@@ -89,7 +89,7 @@ def test_groups_of_a_protocol_that_is_not_enabled_are_refused() -> None:
     assert described.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_the_cluster_has_to_have_agreed_on_them() -> None:
+def test_streams_groups_need_the_finalized_streams_version() -> None:
     client = opened()
     update = UpdateFeaturesRequest.FeatureUpdateKey(feature="streams.version", max_version_level=0, upgrade_type=2)
     assert client.ask(UpdateFeaturesRequest(feature_updates=[update]), 1).error_code == ErrorCode.NONE
@@ -109,12 +109,12 @@ def test_the_cluster_has_to_have_agreed_on_them() -> None:
         {"group.coordinator.rebalance.protocols": "consumer,streams"},
     ],
 )
-def test_a_configuration_that_contradicts_itself_is_refused(settings: dict[str, str]) -> None:
+def test_contradicting_streams_group_settings_are_refused(settings: dict[str, str]) -> None:
     with pytest.raises(InvalidConfig):
         start(static=settings)
 
 
-def test_a_group_may_have_settings_of_its_own() -> None:
+def test_a_streams_group_can_have_its_own_configs() -> None:
     client, thread = opened(), member()
     changes = {"streams.heartbeat.interval.ms": "7000", "streams.num.standby.replicas": "1"}
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(

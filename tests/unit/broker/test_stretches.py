@@ -167,7 +167,7 @@ def test_partitions_are_decided_again_if_the_metadata_changes_during_a_pause() -
     assert sorted(broker.broker.services.controller.image.topics["topic"].partitions) == list(range(600))
 
 
-def test_a_request_whose_decision_is_always_overtaken_is_refused() -> None:
+def test_a_request_is_refused_if_the_metadata_changes_during_every_attempt() -> None:
     broker = Stretches()
     create_topic(broker)
     controller = broker.broker.services.local_controller
@@ -188,7 +188,7 @@ def test_a_request_whose_decision_is_always_overtaken_is_refused() -> None:
     assert len(controller.image.topics["topic"].partitions) == 1
 
 
-def test_the_markers_of_a_transaction_of_many_partitions_pause() -> None:
+def test_writing_the_markers_of_a_transaction_of_many_partitions_pauses() -> None:
     broker = Stretches({"transaction.state.log.num.partitions": "1"})
     create_topic(broker, 4_000)
 

@@ -368,7 +368,7 @@ def windows_of(broker: Broker, size: int) -> Reply:
     return reply
 
 
-def test_the_windows_are_configured() -> None:
+def test_quota_window_settings_are_applied() -> None:
     settings = {"quota.window.num": "3", "quota.window.size.seconds": "2"}
     assert windows_of(start(static=settings), 3800).throttle_ms == 0  # 1000/s, (3 - 1) · 2 s
     assert 0 < windows_of(start(static=settings), 4200).throttle_ms < 1000

@@ -20,7 +20,7 @@ def broken(now_ms: int) -> None:
     raise RuntimeError("broken")
 
 
-def test_a_part_that_raises_rests_and_the_others_work() -> None:
+def test_a_part_that_raises_pauses_and_the_others_continue() -> None:
     timed, errors = parts()
     ticks: list[int] = []
     timed.add("broken", broken, lambda: 0)

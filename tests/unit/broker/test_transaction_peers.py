@@ -166,7 +166,7 @@ def test_partitions_are_verified_at_a_coordinator_on_another_broker() -> None:
     assert told == [{A: ErrorCode.NONE, B: ErrorCode.TRANSACTION_ABORTABLE}]
 
 
-def test_errors_of_an_unreachable_or_refusing_coordinator() -> None:
+def test_an_unreachable_or_refusing_coordinator_gives_an_error_for_each_partition() -> None:
     told, sent = ask(World(), 3)
     sent[9003].failed(Failure.LOST, 1)
     assert told == [dict.fromkeys([A, B], ErrorCode.NETWORK_EXCEPTION)]

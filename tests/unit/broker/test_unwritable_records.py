@@ -110,7 +110,7 @@ def join_request(**settings: Any) -> JoinGroupRequest:
 
 
 @pytest.mark.parametrize(("client_id", "instance"), [("c" * 32_767, None), ("c", "i" * 32_767), ("c" * 32_731, None)])
-def test_a_member_id_that_is_too_long_is_refused_and_its_group_is_not_made(
+def test_a_member_id_that_is_too_long_is_refused_and_its_group_is_not_created(
     client_id: str, instance: str | None
 ) -> None:
     broker, client = started()
@@ -139,7 +139,7 @@ def test_a_refused_join_leaves_an_empty_consumer_group_as_it_was() -> None:
     assert isinstance(broker.services.groups.runtime.shard(0).groups["g"], ConsumerGroup)
 
 
-def test_a_group_whose_first_commit_is_refused_is_not_made() -> None:
+def test_a_group_whose_first_commit_is_refused_is_not_created() -> None:
     broker, client = started()
     broker.services.groups.runtime.shard(0).offsets.plan_commit = _refusing  # type: ignore[method-assign]
     assert commit(client, "g", version=7) == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -169,7 +169,7 @@ def test_an_offset_commit_with_a_group_id_beyond_a_strings_limit_costs_its_conne
 
 
 @pytest.mark.parametrize("retention_ms", [2**63 - 1, -(2**63), -5])
-def test_a_retention_time_beyond_any_clock_is_taken_as_kafka_takes_it(retention_ms: int) -> None:
+def test_a_retention_time_beyond_any_clock_is_accepted_as_by_kafka(retention_ms: int) -> None:
     _, client = started()
     assert commit(client, "g", version=3, retention_time_ms=retention_ms) == ErrorCode.NONE
     assert committed(client, "g") == [5]
@@ -177,7 +177,7 @@ def test_a_retention_time_beyond_any_clock_is_taken_as_kafka_takes_it(retention_
 
 @pytest.mark.parametrize("topic", ["t", OFFSETS.topic])
 @pytest.mark.parametrize(("producer_id", "epoch"), [(-1, -1), (-1, 0), (7, -1)])
-def test_a_marker_of_no_producer_is_refused(topic: str, producer_id: int, epoch: int) -> None:
+def test_a_marker_with_an_invalid_producer_id_or_epoch_is_refused(topic: str, producer_id: int, epoch: int) -> None:
     broker, client = started()
     marker = WriteTxnMarkersRequest.WritableTxnMarker(
         producer_id=producer_id,

@@ -85,7 +85,7 @@ def test_the_previous_epoch_is_accepted_after_a_lost_response():
     assert len(a.owned) == 1
 
 
-def test_new_partitions_and_topics_are_noticed():
+def test_new_and_deleted_partitions_and_topics_change_the_assignment():
     coordinator, a = Coordinator({"t": 1}), Consumer("a", topics=("t", "later"))
     a.heartbeat(coordinator)
     coordinator.set_topics({"t": 3})
@@ -136,7 +136,7 @@ def test_an_instance_id_in_use_is_refused():
     assert caught.value.code is ErrorCode.UNRELEASED_INSTANCE_ID
 
 
-def test_a_pattern_is_looked_up_and_followed():
+def test_a_pattern_subscription_gets_matching_topics_also_later_ones():
     coordinator = Coordinator({"orders-1": 1, "orders-2": 1, "other": 1})
     a = Consumer("a", topics=(), pattern="orders-.*")
     a.heartbeat(coordinator)
@@ -267,7 +267,7 @@ def test_a_group_without_members_can_be_deleted():
 
 
 @pytest.mark.parametrize("compact", [False, True])
-def test_the_log_restores_the_whole_state(compact):
+def test_a_reload_from_the_log_restores_the_whole_group(compact):
     coordinator, a, b = Coordinator({"t": 4}), Consumer("a"), Consumer("b", instance_id="two")
     for consumer in (a, b, a):
         consumer.heartbeat(coordinator)

@@ -102,7 +102,7 @@ def test_tombstones_of_members_come_after_those_of_their_assignments(records: An
     ]
 
 
-def test_a_heartbeat_without_news_makes_no_new_member() -> None:
+def test_a_heartbeat_without_changes_returns_the_same_member() -> None:
     assert CONSUMER.with_reported(client_id="client", rack_id=None, topic_names=frozenset({"y", "x"})) is CONSUMER
     assert CONSUMER.with_reported(client_id="other").client_id == "other"
 

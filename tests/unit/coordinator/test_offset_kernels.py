@@ -129,7 +129,7 @@ def test_a_commit_is_written_as_its_messages_and_read_again(
 
 
 @pytest.mark.parametrize("module", KERNELS)
-def test_other_and_malformed_records_are_not_taken(module: Any) -> None:
+def test_other_and_malformed_records_are_left_to_the_general_decoder(module: Any) -> None:
     key = encode_key(OffsetCommitKey(group="g", topic="t", partition=0))
     value = encode_value(OffsetCommitValue(offset=1, metadata="m", commit_timestamp=2), 4)
     assert read(module, key, value) is not None
@@ -146,7 +146,7 @@ def test_other_and_malformed_records_are_not_taken(module: Any) -> None:
 
 
 @pytest.mark.parametrize("module", KERNELS)
-def test_a_payload_is_taken_up_to_the_first_other_record(module: Any) -> None:
+def test_a_payload_is_decoded_up_to_the_first_other_record(module: Any) -> None:
     payload = bytearray(encoded(module, "g", "t", b"\0", -1, 5, [(0, 1, -1, b"", -1), (1, 2, -1, b"", -1)]))
     kernels.encode_record(payload, 2, 0, encode_key(GroupMetadataKey(group="g")), b"value", ())
     more = bytearray()

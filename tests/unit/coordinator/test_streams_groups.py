@@ -172,7 +172,7 @@ def test_a_changed_topology_is_refused():
         coordinator.heartbeat(Thread("b").beat()._replace(topology=other))
 
 
-def test_a_shutdown_request_holds_until_all_members_have_left():
+def test_a_shutdown_request_stays_until_all_members_have_left():
     coordinator, a, b = Coordinator(ALL), Thread("a"), Thread("b")
     settle(coordinator, a, b)
     coordinator.heartbeat(a.beat()._replace(member_epoch=-1, asks_shutdown=True))

@@ -18,7 +18,7 @@ def nothing(_: int) -> None:
     return None
 
 
-def test_a_timer_that_moves_away_is_not_due_before_its_new_time() -> None:
+def test_a_timer_that_is_rescheduled_later_is_due_at_its_new_time() -> None:
     timers = Timers()
     timers.schedule("a", 10, nothing)
     timers.schedule("a", 30, nothing)
@@ -28,7 +28,7 @@ def test_a_timer_that_moves_away_is_not_due_before_its_new_time() -> None:
     assert len(timers) == 0
 
 
-def test_a_timer_that_moves_nearer_is_due_once() -> None:
+def test_a_timer_that_is_rescheduled_earlier_is_due_once() -> None:
     timers = Timers()
     timers.schedule("a", 30, nothing)
     timers.schedule("a", 10, nothing)

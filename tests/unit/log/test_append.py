@@ -132,7 +132,7 @@ def test_placed_batches_of_one_producer_are_written_at_once(monkeypatch: pytest.
     assert (log.log_end_offset, len(writes)) == (6, 1)
 
 
-def test_records_that_were_checked_before_join_the_placed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_checked_earlier_are_written_together_with_placed_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     log = open_small()
     append(log, b"a")
     writes = count_writes(monkeypatch)
@@ -163,7 +163,7 @@ def test_a_failed_write_leaves_log_and_producers_as_they_were(monkeypatch: pytes
     assert append(log, b"a", producer_id=7, sequence=1).first_offset == 1
 
 
-def test_a_write_that_a_batch_needs_first_may_fail_and_nothing_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_not_placed_if_the_write_before_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     log = open_small()
     append(log, b"a", producer_id=7, sequence=0)
     before = contents(log)

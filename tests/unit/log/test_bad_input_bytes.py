@@ -93,7 +93,7 @@ def check_kept(one: Sample, name: str, data: bytes, tree: dict[str, bytes]) -> N
 
 @pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "crashed"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_flipped_byte_harms_no_other_batch(name: str, is_clean: bool) -> None:
+def test_a_flipped_byte_affects_no_other_batch(name: str, is_clean: bool) -> None:
     one = SAMPLES[is_clean]
     data = one.tree.get(name, b"")
     for position in range(0, len(data), STEP):
@@ -103,7 +103,7 @@ def test_a_flipped_byte_harms_no_other_batch(name: str, is_clean: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "crashed"])
 @pytest.mark.parametrize("name", NAMES)
-def test_any_flipped_bit_or_cut_harms_no_other_batch(name: str, is_clean: bool) -> None:
+def test_any_flipped_bit_or_truncation_affects_no_other_batch(name: str, is_clean: bool) -> None:
     one = SAMPLES[is_clean]
     data = one.tree.get(name, b"")
     for position in range(len(data)):
@@ -114,7 +114,7 @@ def test_any_flipped_bit_or_cut_harms_no_other_batch(name: str, is_clean: bool) 
 
 @pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "crashed"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_cut_or_missing_harms_no_other(name: str, is_clean: bool) -> None:
+def test_a_truncated_or_missing_file_affects_no_other_file(name: str, is_clean: bool) -> None:
     one = SAMPLES[is_clean]
     if name in one.tree:
         for length in range(0, len(one.tree[name]), STEP):
@@ -123,7 +123,7 @@ def test_a_file_cut_or_missing_harms_no_other(name: str, is_clean: bool) -> None
 
 
 @pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "crashed"])
-def test_a_flip_that_a_checksum_covers_is_noticed(is_clean: bool) -> None:
+def test_a_flipped_byte_under_a_checksum_is_detected(is_clean: bool) -> None:
     """Read as a consumer reads, with its checksums: what is good is what was written."""
     one = SAMPLES[is_clean]
     for name in one.names("damaged-0/"):
@@ -141,7 +141,7 @@ def test_a_flip_that_a_checksum_covers_is_noticed(is_clean: bool) -> None:
             position += found.size
 
 
-def test_indexing_a_damaged_flushed_segment_again_cuts_nothing() -> None:
+def test_rebuilding_the_index_of_a_damaged_flushed_segment_truncates_nothing() -> None:
     one = SAMPLES[True]
     for name in one.names("damaged-0/"):
         if name.endswith(".log"):
@@ -171,7 +171,7 @@ def test_a_file_of_another_version_takes_its_partition_offline(name: str) -> Non
 @pytest.mark.parametrize(
     "name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"]
 )
-def test_a_checkpoint_of_another_version_is_set_aside(name: str) -> None:
+def test_a_checkpoint_of_another_version_is_ignored_and_kept(name: str) -> None:
     files, directory, report = load_tree(SAMPLES[False].tree | {name: b"7\n0\n"})
     assert not report.failed
     assert read_all(directory.logs[DAMAGED]) == Reading(SAMPLES[False].batches, [])
@@ -188,7 +188,7 @@ def test_an_index_entry_of_another_version_is_rebuilt() -> None:
     check_sound(directory, one)
 
 
-def test_a_snapshot_of_another_version_is_passed_over() -> None:
+def test_a_snapshot_of_another_version_is_ignored() -> None:
     one = SAMPLES[True]
     snapshots = [name for name in one.names("damaged-0/") if name.endswith(".snapshot")]
     tree = one.tree | {name: b"\0\7" + one.tree[name][2:] for name in snapshots}

@@ -60,7 +60,7 @@ def test_a_v2_header_has_all_facts_without_decompression() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_an_old_message_stands_for_a_batch_and_names_its_last_offset(magic: int) -> None:
+def test_the_header_of_an_old_message_has_its_last_offset(magic: int) -> None:
     data = messages(magic, 10, 3, Codec.GZIP)
     header = next(walk_headers(file_of(data), 0, len(data)))
     assert (header.base_offset, header.last_offset, header.next_offset) == (12, 12, 13)
@@ -68,7 +68,7 @@ def test_an_old_message_stands_for_a_batch_and_names_its_last_offset(magic: int)
     assert header.max_timestamp == (52 if magic else -1)
 
 
-def test_headers_are_found_one_after_the_other() -> None:
+def test_a_walk_yields_the_header_of_every_batch_in_order() -> None:
     data = many_batches()
     headers = list(walk_headers(file_of(data), 0, len(data)))
     assert len(headers) == 60
@@ -84,7 +84,7 @@ def test_a_walk_may_begin_at_any_batch() -> None:
         assert list(walk_headers(file, headers[slot].position, len(data))) == headers[slot:]
 
 
-def test_whole_batches_come_with_their_headers_and_bytes() -> None:
+def test_read_batches_yields_headers_with_the_bytes_of_their_batches() -> None:
     data = many_batches()
     file = file_of(data)
     taken = [(header, bytes(view)) for header, view in read_batches(file, 0, len(data))]
@@ -107,7 +107,7 @@ def test_formats_may_follow_each_other() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_first_batch_that_reaches_an_offset_is_found_as_a_walk_finds_it(seed: int) -> None:
+def test_find_header_returns_the_same_batch_as_a_walk(seed: int) -> None:
     data = many_batches(seed) if seed else messages(1, 0, 40) + bytes(batch(b"x", b"y", base_offset=40))
     file = file_of(data)
     headers = list(walk_headers(file, 0, len(data)))
@@ -118,7 +118,7 @@ def test_the_first_batch_that_reaches_an_offset_is_found_as_a_walk_finds_it(seed
     assert find_header(file, headers[4].position, len(data), last.last_offset) == last
 
 
-def test_nothing_is_found_in_an_empty_range() -> None:
+def test_a_walk_over_an_empty_range_yields_nothing() -> None:
     file = file_of(many_batches())
     assert find_header(file, 100, 100, 0) is None
     assert list(walk_headers(file, 100, 100)) == []
@@ -167,7 +167,7 @@ def test_invalid_bytes_are_reported_with_file_and_position(change: str, complain
         assert str(caught.value).startswith(f"{FOLDER}/00000000000000000000.log at position 69: ")
 
 
-def test_a_file_shorter_than_it_was_is_noticed() -> None:
+def test_a_file_that_ends_before_the_given_size_is_corrupt() -> None:
     data = many_batches()
     file = file_of(data[:-1])
     with pytest.raises(CorruptBatch, match="the file ends after"):

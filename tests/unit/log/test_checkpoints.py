@@ -20,7 +20,7 @@ def files_with(text: str | bytes) -> MemoryFiles:
     return files
 
 
-def test_l1_an_offset_checkpoint_is_version_count_and_a_line_each() -> None:
+def test_l1_an_offset_checkpoint_has_a_version_a_count_and_a_line_per_partition() -> None:
     files = new_files()
     checkpoints.write_offsets(files, PATH, {TopicPartition("orders", 0): 17, TopicPartition("a.b-c", 12): 4})
     assert files.read(PATH) == b"0\n2\norders 0 17\na.b-c 12 4\n"
@@ -31,7 +31,7 @@ def test_an_offset_checkpoint_is_read_back() -> None:
     assert checkpoints.read_offsets(files, PATH) == {TopicPartition("orders", 0): 17, TopicPartition("orders", 1): 4}
 
 
-def test_an_empty_list_is_two_lines() -> None:
+def test_an_empty_offset_checkpoint_has_two_lines() -> None:
     files = new_files()
     checkpoints.write_offsets(files, PATH, {})
     assert files.read(PATH) == b"0\n0\n"
@@ -59,7 +59,7 @@ def test_a_missing_file_and_an_empty_one_have_no_offsets() -> None:
         (b"\xff\xfe", "not a text file"),
     ],
 )
-def test_a_malformed_checkpoint_is_named_with_its_line(text: str | bytes, complaint: str) -> None:
+def test_the_error_of_a_malformed_checkpoint_names_file_and_line(text: str | bytes, complaint: str) -> None:
     with pytest.raises(CorruptCheckpoint) as caught:
         checkpoints.read_offsets(files_with(text), PATH)
     assert str(caught.value).startswith(f"{PATH}: ")
@@ -95,7 +95,7 @@ def test_l1_partition_metadata_holds_the_topic_id() -> None:
 @pytest.mark.parametrize(
     "text", ["", "version: 0\n", "version: 1\ntopic_id: " + ID, "version: 0\ntopic_id: short", "topic_id: " + ID]
 )
-def test_malformed_partition_metadata_is_named(text: str) -> None:
+def test_the_error_of_malformed_partition_metadata_names_the_file(text: str) -> None:
     with pytest.raises(CorruptCheckpoint, match=PATH):
         checkpoints.read_topic_id(files_with(text), PATH)
 
@@ -122,7 +122,7 @@ def test_l1_meta_properties_name_cluster_node_and_directory() -> None:
     "text",
     ["", "version=0\nbroker.id=1\n", "version=1\nnode.id=x\ncluster.id=c\n", "version=1\nnode.id=1\n", b"\xff", "a"],
 )
-def test_malformed_meta_properties_are_named(text: str | bytes) -> None:
+def test_the_error_of_malformed_meta_properties_names_the_file(text: str | bytes) -> None:
     with pytest.raises(CorruptCheckpoint, match=PATH):
         DirectoryIdentity.read(files_with(text), PATH)
 
@@ -134,7 +134,7 @@ def test_l1_the_clean_shutdown_marker_holds_the_broker_epoch() -> None:
     assert checkpoints.read_clean_shutdown(files, PATH) == 13
 
 
-def test_without_a_marker_the_stop_was_unclean() -> None:
+def test_a_stop_without_a_clean_shutdown_marker_was_unclean() -> None:
     assert checkpoints.read_clean_shutdown(new_files(), PATH) is None
 
 

@@ -33,7 +33,7 @@ def test_data_is_aborted_between_the_start_of_its_transaction_and_its_marker() -
     assert walk.on_data(data(20, 1))
 
 
-def test_a_marker_is_needed_while_data_comes_before_it() -> None:
+def test_a_marker_is_kept_while_data_of_its_transaction_is_left() -> None:
     walk = CleanedTransactions()
     walk.add_aborted([AbortedTransaction(1, 0, 3, 4), AbortedTransaction(2, 1, 5, 6)])
     walk.on_data(data(0, 1))
@@ -55,7 +55,7 @@ def test_the_cleaned_index_names_the_aborted_transactions_that_have_data_left() 
     assert walk.take_retained() == []
 
 
-def test_a_transaction_over_several_segments_may_be_named_by_each() -> None:
+def test_an_aborted_transaction_may_be_in_the_index_of_several_segments() -> None:
     walk = CleanedTransactions()
     spanning = AbortedTransaction(1, 0, 30, 31)
     walk.add_aborted([spanning])

@@ -107,7 +107,7 @@ def test_the_cleaned_log_is_read_by_offset_and_by_time_and_opened_again() -> Non
             segment.time_index.check()
 
 
-def test_old_files_wait_for_their_removal() -> None:
+def test_replaced_files_are_removed_after_the_delete_delay() -> None:
     files = new_files()
     log = filled(files, {"file.delete.delay.ms": "500"})
     old = names(files, ".log")[:-1]
@@ -135,7 +135,7 @@ def test_a_round_continues_where_the_last_one_ended_and_joins_small_segments() -
     assert len(log.segments.sealed) == 3
 
 
-def test_where_nothing_is_dirty_nothing_is_done() -> None:
+def test_cleaning_a_clean_log_changes_nothing() -> None:
     files = new_files()
     log = filled(files)
     clean(files, log)
@@ -144,7 +144,7 @@ def test_where_nothing_is_dirty_nothing_is_done() -> None:
     assert files.tree(FOLDER) == before
 
 
-def test_a_full_map_ends_a_round_early_and_rounds_lead_to_the_end() -> None:
+def test_with_a_small_map_several_rounds_clean_the_whole_log() -> None:
     files = new_files()
     log = filled(files, keys=25)
     before = contents(log)
@@ -164,7 +164,7 @@ def test_a_batch_larger_than_the_buffer_is_read_whole() -> None:
     assert contents(log) == latest(before)
 
 
-def test_the_dates_of_the_files_are_kept() -> None:
+def test_cleaned_segments_keep_the_modification_times_of_the_old_ones() -> None:
     """The oldest formats know the age of a tombstone only from there."""
     files = new_files()
     log = filled(files)
@@ -232,7 +232,7 @@ def test_groups_are_bounded_by_bytes_index_entries_and_offset_range() -> None:
     assert sizes(end_offset=2**31 + 1) == [3, 1]
 
 
-def test_the_clock_only_times_the_work() -> None:
+def test_cleaning_statistics_have_the_times_of_the_given_clock() -> None:
     files = new_files()
     log = filled(files)
     ticks = iter([5, 8, 20])
@@ -279,7 +279,7 @@ def test_a_full_disk_is_an_error_that_names_the_file(free: int) -> None:
 
 @pytest.mark.parametrize("operation", ["read", "write", "sync", "create", "truncate"])
 @pytest.mark.parametrize("skip", [0, 1, 3])
-def test_whatever_file_operation_fails_the_log_is_unharmed(operation: str, skip: int) -> None:
+def test_any_failed_file_operation_leaves_the_log_unchanged(operation: str, skip: int) -> None:
     files = FaultyFiles(new_files())
     log = filled(files)
     before = contents(log)
@@ -291,7 +291,7 @@ def test_whatever_file_operation_fails_the_log_is_unharmed(operation: str, skip:
 
 
 @pytest.mark.parametrize("slot", [0, 3])
-def test_a_corrupt_batch_is_named_and_nothing_is_swapped_from_there_on(slot: int) -> None:
+def test_a_corrupt_batch_ends_cleaning_before_its_segment_group(slot: int) -> None:
     files = new_files()
     log = filled(files)
     segment = log.segments[slot]
@@ -306,7 +306,7 @@ def test_a_corrupt_batch_is_named_and_nothing_is_swapped_from_there_on(slot: int
     unharmed(files, log, contents(log))
 
 
-def test_a_batch_that_reaches_past_its_segment_is_named() -> None:
+def test_a_batch_that_extends_past_its_segment_is_reported() -> None:
     files = new_files()
     log = filled(files)
     segment = log.segments[1]
@@ -319,7 +319,7 @@ def test_a_batch_that_reaches_past_its_segment_is_named() -> None:
     assert names(files, ".cleaned") == []
 
 
-def test_leftovers_of_a_crash_are_not_part_of_the_result() -> None:
+def test_cleaned_files_left_by_a_crash_are_overwritten() -> None:
     files = new_files()
     log = filled(files)
     before = contents(log)
@@ -330,7 +330,7 @@ def test_leftovers_of_a_crash_are_not_part_of_the_result() -> None:
     assert log.segments.first.transaction_index.entries == []
 
 
-def test_segments_that_went_meanwhile_are_not_put_back() -> None:
+def test_cleaning_is_aborted_if_its_segments_were_deleted_meanwhile() -> None:
     files = new_files()
     log = filled(files)
     cleaning = Cleaning(files, log, find_dirty_range(log, None, NOW_MS), NOW_MS)

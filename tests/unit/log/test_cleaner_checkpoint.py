@@ -15,7 +15,7 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 1)
 PATH = "/data/cleaner-offset-checkpoint"
 
 
-def test_it_is_the_file_that_kafka_writes(tmp_path) -> None:
+def test_the_cleaner_checkpoint_has_kafkas_format(tmp_path) -> None:
     checkpoint = CleanerCheckpoint(DiskFiles(), str(tmp_path))
     assert checkpoint.read() == {}
     checkpoint.update(A, 17, {A})
@@ -24,13 +24,13 @@ def test_it_is_the_file_that_kafka_writes(tmp_path) -> None:
     assert checkpoint.read() == {A: 17, B: 4}
 
 
-def test_partitions_that_are_gone_are_dropped_with_the_next_update() -> None:
+def test_an_update_drops_partitions_that_no_longer_exist() -> None:
     checkpoint = CleanerCheckpoint(memory_files({PATH: b"0\n2\na 0 17\nb 1 4\n"}), "/data")
     checkpoint.update(A, 20, {A})
     assert checkpoint.read() == {A: 20}
 
 
-def test_a_truncated_log_is_dirty_again_from_there_on() -> None:
+def test_a_truncated_log_is_dirty_again_from_the_truncation_offset() -> None:
     checkpoint = CleanerCheckpoint(memory_files({PATH: b"0\n2\na 0 17\nb 1 4\n"}), "/data")
     checkpoint.truncate(A, 18)
     checkpoint.truncate(B, 2)
@@ -39,7 +39,7 @@ def test_a_truncated_log_is_dirty_again_from_there_on() -> None:
     assert checkpoint.read() == {B: 2}
 
 
-def test_a_broken_checkpoint_means_that_nothing_is_known_to_be_clean(caplog: pytest.LogCaptureFixture) -> None:
+def test_with_a_corrupt_cleaner_checkpoint_all_logs_are_dirty(caplog: pytest.LogCaptureFixture) -> None:
     checkpoint = CleanerCheckpoint(memory_files({PATH: b"0\n7\na 0 17\n"}), "/data")
     with caplog.at_level(logging.WARNING):
         assert checkpoint.read() == {}

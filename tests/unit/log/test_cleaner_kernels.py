@@ -80,7 +80,7 @@ def test_the_map_is_a_dictionary_that_grows_up_to_its_limit(kernels: Any) -> Non
 
 
 @BOTH
-def test_a_full_map_refuses(kernels: Any) -> None:
+def test_a_full_map_refuses_another_key(kernels: Any) -> None:
     latest = kernels.LatestOffsets(4, 1.0)
     for number in range(4):
         latest.put(b"%d" % number, number)
@@ -89,12 +89,12 @@ def test_a_full_map_refuses(kernels: Any) -> None:
     assert latest.get(b"more") == -1
 
 
-def test_a_map_that_holds_nothing_is_refused() -> None:
+def test_a_map_without_room_for_a_key_is_refused() -> None:
     with pytest.raises(ValueError, match="give more memory"):
         LatestOffsets(1, 0.9)
 
 
-def test_records_are_put_from_an_offset_on_and_until_the_map_is_full() -> None:
+def test_put_records_starts_at_an_offset_and_ends_when_the_map_is_full() -> None:
     builder = BatchBuilder(base_offset=10)
     for number in range(8):
         builder.append(0, None if number == 3 else b"%d" % number, b"v")
@@ -140,7 +140,7 @@ def test_compiled_and_interpreted_keep_the_same_bytes(seed: int) -> None:
 @BOTH
 @pytest.mark.parametrize("append_time", [None, 5000])
 @pytest.mark.parametrize("horizon", [None, 7000])
-def test_records_are_written_again_as_a_builder_writes_them(
+def test_rewritten_records_have_the_bytes_of_batch_builder(
     kernels: Any, append_time: int | None, horizon: int | None
 ) -> None:
     fields: dict[str, Any] = {"base_offset": 40, "delete_horizon_ms": horizon, "leader_epoch": 4}
@@ -163,7 +163,7 @@ def test_records_are_written_again_as_a_builder_writes_them(
 
 
 @BOTH
-def test_records_are_normalised_as_kafka_would_write_them(kernels: Any) -> None:
+def test_rewritten_records_have_kafkas_canonical_encoding(kernels: Any) -> None:
     """Lengths with a byte too many, other lengths than -1 for nothing, a header key that is not UTF-8."""
     odd = bytes.fromhex("00" + "00" + "8200" + "02" + "61" + "05" + "02" + "02" + "ff" + "03")
     first = bytearray()
@@ -190,7 +190,7 @@ def test_records_are_normalised_as_kafka_would_write_them(kernels: Any) -> None:
     assert bytes(kernel.out[: kernel.out_size]) == expected.build()
 
 
-def test_a_horizon_past_the_end_of_time_is_none() -> None:
+def test_a_delete_horizon_beyond_64_bits_is_not_set() -> None:
     builder = BatchBuilder()
     builder.append(5, b"k", None)
     latest = LatestOffsets(10)
@@ -202,7 +202,7 @@ def test_a_horizon_past_the_end_of_time_is_none() -> None:
 
 
 @BOTH
-def test_only_plain_batches_are_taken(kernels: Any) -> None:
+def test_only_plain_batches_are_handled_by_the_kernel(kernels: Any) -> None:
     latest = kernels.LatestOffsets(10)
     plain = BatchBuilder()
     plain.append(0, b"k", b"v")
@@ -230,7 +230,7 @@ def test_a_range_outside_the_bytes_is_refused(kernels: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_broken_records_are_refused_wherever_they_break(seed: int) -> None:
+def test_broken_records_are_refused_at_every_position(seed: int) -> None:
     """Any byte changed, any cut: an answer or CorruptBatch, the same from both, and never a byte read out of bounds."""
     chance = random.Random(seed)
     batch = RecordBatch(memoryview(random_batch(chance, 0)))
@@ -263,7 +263,7 @@ def _outcome(kernels: Any, payload: bytearray, count: int, batch: RecordBatch) -
 
 @BOTH
 @pytest.mark.parametrize("parts", [1, 7])
-def test_maps_are_split_put_together_again_and_asked(kernels: Any, parts: int) -> None:
+def test_maps_that_are_split_and_merged_equal_one_map_of_all_records(kernels: Any, parts: int) -> None:
     """Several maps of disjoint ranges, merged part by part, equal one map of all records."""
     whole = kernels.LatestOffsets(10_000)
     pieces = [kernels.LatestOffsets(10_000) for _ in range(3)]

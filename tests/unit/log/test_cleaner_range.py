@@ -25,7 +25,7 @@ def bounds(dirty: DirtyRange) -> tuple[int, int]:
     return dirty.first_dirty_offset, dirty.first_uncleanable_offset
 
 
-def test_everything_but_the_active_segment_is_dirty_at_first() -> None:
+def test_without_a_checkpoint_all_segments_but_the_active_one_are_dirty() -> None:
     log = compacted()
     dirty = find_dirty_range(log, None, NOW_MS)
     assert bounds(dirty) == (0, 6)
@@ -33,7 +33,7 @@ def test_everything_but_the_active_segment_is_dirty_at_first() -> None:
     assert not dirty.checkpoint_was_invalid
 
 
-def test_the_checkpoint_says_what_is_clean() -> None:
+def test_the_dirty_range_starts_at_the_cleaner_checkpoint() -> None:
     dirty = find_dirty_range(compacted(), 4, NOW_MS)
     assert bounds(dirty) == (4, 6)
     assert dirty.clean_bytes == 2 * dirty.cleanable_bytes
@@ -49,7 +49,7 @@ def test_a_checkpoint_outside_the_log_is_invalid() -> None:
     assert not find_dirty_range(log, 6, NOW_MS).checkpoint_was_invalid
 
 
-def test_nothing_is_cleaned_from_the_high_watermarks_segment_on() -> None:
+def test_the_segment_of_the_high_watermark_and_later_ones_are_not_cleaned() -> None:
     log = open_small(settings=COMPACT)
     for _ in range(3):
         append(log, (b"k", b"1"), (b"l", b"1"))  # type: ignore[arg-type]
@@ -60,7 +60,7 @@ def test_nothing_is_cleaned_from_the_high_watermarks_segment_on() -> None:
     assert bounds(find_dirty_range(log, None, NOW_MS)) == (0, 4)
 
 
-def test_nothing_is_cleaned_from_an_open_transaction_on() -> None:
+def test_segments_from_an_open_transaction_on_are_not_cleaned() -> None:
     log = compacted()
     data = batch((b"k", b"1"), timestamp=NOW_MS, producer_id=1, sequence=0, transactional=True)
     log.append_as_leader(data, leader_epoch=0, now_ms=NOW_MS)
@@ -73,7 +73,7 @@ def test_nothing_is_cleaned_from_an_open_transaction_on() -> None:
     assert bounds(find_dirty_range(log, None, NOW_MS)) == (0, 8)
 
 
-def test_segments_younger_than_the_minimum_lag_wait() -> None:
+def test_segments_younger_than_the_minimum_lag_are_not_cleaned() -> None:
     log = compacted({"min.compaction.lag.ms": "100"}, NOW_MS - 300, NOW_MS - 50, NOW_MS - 200)
     assert bounds(find_dirty_range(log, None, NOW_MS)) == (0, 2)
     assert bounds(find_dirty_range(log, None, NOW_MS + 50)) == (0, 6)

@@ -84,7 +84,7 @@ def contents(data: bytes) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 @CODECS
-def test_the_latest_record_of_each_key_stays_at_its_offset(codec: Codec) -> None:
+def test_the_latest_record_of_each_key_keeps_its_offset(codec: Codec) -> None:
     first = placed(0, (b"a", b"1"), (b"b", b"1"), (b"a", b"2"), codec=codec)
     second = placed(3, (b"c", b"1"), (b"b", b"2"), codec=codec)
     kept = compact(first, second)
@@ -93,12 +93,12 @@ def test_the_latest_record_of_each_key_stays_at_its_offset(codec: Codec) -> None
 
 
 @CODECS
-def test_a_batch_that_loses_nothing_is_copied_as_it_is(codec: Codec) -> None:
+def test_a_batch_whose_records_all_stay_is_copied_unchanged(codec: Codec) -> None:
     data = placed(7, (b"a", b"1"), (b"b", b""), codec=codec, producer_id=3, sequence=4, leader_epoch=9)
     assert compact(data) == data
 
 
-def test_a_batch_that_loses_records_keeps_its_place_and_its_producer() -> None:
+def test_a_batch_that_loses_records_keeps_its_offsets_and_its_producer() -> None:
     data = placed(
         5, (b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"b", b"2"), timestamp=[9, 8, 7, 6], producer_id=3, sequence=40
     )
@@ -109,17 +109,17 @@ def test_a_batch_that_loses_records_keeps_its_place_and_its_producer() -> None:
     assert (one.base_timestamp, one.max_timestamp) == (7, 7)
 
 
-def test_records_without_a_key_go() -> None:
+def test_records_without_a_key_are_removed() -> None:
     assert contents(compact(placed(0, (None, b"1"), (b"a", b"1"), (None, None)))) == [(1, b"a", b"1")]
 
 
-def test_records_before_the_dirty_range_go_by_what_is_in_it() -> None:
+def test_records_before_the_dirty_range_are_removed_if_their_key_is_in_it() -> None:
     clean = placed(0, (b"a", b"1"), (b"b", b"1"))
     dirty = placed(2, (b"b", b"2"))
     assert contents(compact(clean, dirty, start_offset=2)) == [(0, b"a", b"1"), (2, b"b", b"2")]
 
 
-def test_records_past_a_full_map_stay() -> None:
+def test_records_after_the_end_of_a_full_map_are_kept() -> None:
     """Three keys fill it: the scan ends before the fourth, and nothing from there on is judged."""
     data = [placed(0, (b"a", b"1"), (b"b", b"1"), (b"a", b"2")), placed(3, (b"c", b"1"), (b"d", b"1"), (None, b"x"))]
     assert contents(compact(*data, slots=4)) == [
@@ -132,7 +132,7 @@ def test_records_past_a_full_map_stay() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_random_records_leave_what_a_dictionary_would(seed: int) -> None:
+def test_random_records_are_compacted_like_a_dictionary(seed: int) -> None:
     chance = random.Random(seed)
     data, latest, offset = [], {}, 0
     for _ in range(60):
@@ -152,7 +152,7 @@ def test_random_records_leave_what_a_dictionary_would(seed: int) -> None:
 
 
 @CODECS
-def test_a_tombstone_gets_a_horizon_and_goes_once_it_is_past(codec: Codec) -> None:
+def test_a_tombstone_gets_a_delete_horizon_and_is_removed_after_it(codec: Codec) -> None:
     data = placed(0, (b"a", b"1"), (b"a", None), (b"b", b"1"), timestamp=[7, 8, 9], codec=codec)
     first = compact(data)
     (one,) = batches_of(first)
@@ -164,7 +164,7 @@ def test_a_tombstone_gets_a_horizon_and_goes_once_it_is_past(codec: Codec) -> No
     assert batches_of(later)[0].delete_horizon_ms == NOW_MS + RETENTION_MS
 
 
-def test_a_horizon_once_set_is_not_moved() -> None:
+def test_a_delete_horizon_is_set_only_once() -> None:
     first = compact(placed(0, (b"a", None), (b"b", b"1")))
     later = compact(first, placed(2, (b"b", b"2")), now_ms=NOW_MS + 100)
     assert batches_of(later)[0].delete_horizon_ms == NOW_MS + RETENTION_MS
@@ -178,7 +178,7 @@ def transaction(producer_id: int, offset: int, key: bytes, codec: Codec = Codec.
 
 
 @CODECS
-def test_data_of_aborted_transactions_goes(codec: Codec) -> None:
+def test_data_of_aborted_transactions_is_removed(codec: Codec) -> None:
     data = [
         transaction(1, 0, b"a", codec),
         transaction(2, 1, b"b", codec),
@@ -196,7 +196,7 @@ def test_an_aborted_record_does_not_replace_the_one_before() -> None:
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_a_marker_without_data_gets_a_horizon_and_goes_once_it_is_past(commit: bool) -> None:
+def test_a_marker_without_data_gets_a_delete_horizon_and_is_removed_after_it(commit: bool) -> None:
     alone = marker(5, 1, commit=commit)
     first = compact(alone)
     (one,) = batches_of(first)
@@ -206,7 +206,7 @@ def test_a_marker_without_data_gets_a_horizon_and_goes_once_it_is_past(commit: b
     assert compact(first, now_ms=NOW_MS + RETENTION_MS) == b""
 
 
-def test_a_marker_stays_as_it_is_while_data_of_its_transaction_is_left() -> None:
+def test_a_marker_is_unchanged_while_data_of_its_transaction_is_left() -> None:
     data = transaction(1, 0, b"a") + marker(1, 1, commit=True)
     assert compact(data) == data
 
@@ -215,7 +215,7 @@ def test_a_marker_stays_as_it_is_while_data_of_its_transaction_is_left() -> None
 
 
 @CODECS
-def test_the_last_batch_of_a_known_producer_leaves_its_header(codec: Codec) -> None:
+def test_the_emptied_last_batch_of_a_known_producer_keeps_its_header(codec: Codec) -> None:
     data = placed(3, (b"a", b"1"), (b"a", b"2"), producer_id=7, sequence=10, codec=codec, leader_epoch=2, timestamp=77)
     over = placed(5, (b"a", b"3"))
     one = batches_of(compact(data, over, last_records={7: LastRecord(4, 0)}))[0]
@@ -225,13 +225,13 @@ def test_the_last_batch_of_a_known_producer_leaves_its_header(codec: Codec) -> N
     assert contents(compact(data, over, last_records={7: LastRecord(2, 0)})) == [(5, b"a", b"3")]
 
 
-def test_an_aborted_batch_leaves_its_header_too() -> None:
+def test_the_emptied_last_batch_of_an_aborted_transaction_keeps_its_header() -> None:
     data = transaction(1, 0, b"a") + marker(1, 1, commit=False)
     kept = compact(data, aborted=[AbortedTransaction(1, 0, 1, 1)], last_records={1: LastRecord(0, 0)})
     assert [(one.base_offset, one.record_count) for one in batches_of(kept)] == [(0, 0), (1, 1)]
 
 
-def test_the_last_marker_of_a_producer_without_data_leaves_its_header() -> None:
+def test_the_last_marker_of_a_producer_without_data_keeps_its_header() -> None:
     old = compact(marker(1, 7, commit=True))
     for epoch, left in [(0, [(1, 0)]), (1, [])]:
         kept = compact(old, now_ms=NOW_MS + RETENTION_MS, last_records={7: LastRecord(None, epoch)})
@@ -242,7 +242,7 @@ def test_the_last_marker_of_a_producer_without_data_leaves_its_header() -> None:
     assert compact(empty) == b""
 
 
-def test_the_last_batch_of_the_range_leaves_its_header() -> None:
+def test_the_emptied_last_batch_of_the_range_keeps_its_header() -> None:
     data = placed(0, (b"a", b"1")), placed(1, (None, b"x"), (None, b"y"))
     kept = batches_of(compact(*data, end_offset=3))
     assert [(one.last_offset, one.record_count) for one in kept] == [(0, 1), (2, 0)]
@@ -276,7 +276,7 @@ def test_old_messages_are_compacted_into_v2_batches(magic: int, codec: Codec) ->
     assert contents(compact(old, retain_legacy_deletes=False)) == [(3, b"a", b"2")]
 
 
-def test_a_range_cannot_end_with_an_old_message_that_goes() -> None:
+def test_an_emptied_old_message_at_the_end_of_the_range_is_refused() -> None:
     with pytest.raises(CorruptBatch, match="cannot be emptied"):
         compact(messages(0, 1, Codec.NONE, (None, b"x")), end_offset=1)
 

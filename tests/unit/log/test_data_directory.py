@@ -16,7 +16,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return golden("broker-clean").unpack(tmp_path_factory.mktemp("broker"))
 
 
-def test_a_brokers_directory(broker: Path) -> None:
+def test_the_folders_and_checkpoints_of_a_broker_are_found(broker: Path) -> None:
     directory = look_at(DiskFiles(), str(broker))
     names = [str(folder.partition) for folder in directory.folders if not folder.mark]
     assert names == sorted(names)
@@ -31,12 +31,12 @@ def test_a_brokers_directory(broker: Path) -> None:
     assert users.cleaned_to == 21
 
 
-def test_a_folder_on_its_way_out_is_marked_and_has_no_checkpoints(broker: Path) -> None:
+def test_a_deleted_folder_is_marked_and_has_no_checkpoints(broker: Path) -> None:
     gone = next(folder for folder in look_at(DiskFiles(), str(broker)).folders if folder.mark)
     assert (gone.partition.topic, gone.mark, gone.high_watermark, gone.is_clean) == ("gone", "deleted", None, False)
 
 
-def test_one_partitions_folder_takes_the_checkpoints_of_its_parent(broker: Path) -> None:
+def test_a_single_partition_folder_uses_the_checkpoints_of_its_parent(broker: Path) -> None:
     directory = look_at(DiskFiles(), str(broker / "audit-0"))
     assert [folder.name for folder in directory.folders] == ["audit-0"]
     assert directory.folders[0].log_start_offset == 22
@@ -69,6 +69,6 @@ def test_a_folder_that_is_not_a_data_directory_is_refused(tmp_path: Path) -> Non
         look_at(DiskFiles(), str(tmp_path / "nowhere"))
 
 
-def test_a_fresh_directory_without_partitions_is_one(tmp_path: Path) -> None:
+def test_a_new_directory_without_partitions_is_a_data_directory(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=3\ndirectory.id=d\n")
     assert look_at(DiskFiles(), str(tmp_path)).folders == []

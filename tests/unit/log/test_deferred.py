@@ -5,7 +5,7 @@ from __future__ import annotations
 from tailrace.log.upkeep.deferred import Deferred
 
 
-def test_what_is_due_runs_in_order_of_its_time_then_of_its_coming() -> None:
+def test_due_work_runs_in_the_order_of_its_times_then_of_its_addition() -> None:
     done: list[str] = []
     deferred = Deferred()
     deferred.add(20, lambda: done.append("c"))
@@ -17,7 +17,7 @@ def test_what_is_due_runs_in_order_of_its_time_then_of_its_coming() -> None:
     assert (len(deferred), deferred.next_due_ms) == (1, 21)
 
 
-def test_nothing_runs_before_its_time_and_nothing_twice() -> None:
+def test_deferred_work_runs_once_and_not_before_its_time() -> None:
     done: list[int] = []
     deferred = Deferred()
     deferred.add(10, lambda: done.append(1))
@@ -28,7 +28,7 @@ def test_nothing_runs_before_its_time_and_nothing_twice() -> None:
     assert deferred.next_due_ms is None
 
 
-def test_what_an_action_adds_and_is_due_already_runs_too() -> None:
+def test_an_action_added_by_another_runs_at_once_if_it_is_due() -> None:
     done: list[str] = []
     deferred = Deferred()
     deferred.add(5, lambda: deferred.add(4, lambda: done.append("added")))
@@ -36,7 +36,7 @@ def test_what_an_action_adds_and_is_due_already_runs_too() -> None:
     assert done == ["added"]
 
 
-def test_clear_forgets_everything() -> None:
+def test_clear_removes_all_deferred_work() -> None:
     deferred = Deferred()
     deferred.add(1, lambda: None)
     deferred.clear()

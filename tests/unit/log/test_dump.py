@@ -44,7 +44,7 @@ def test_files_are_known_by_their_names(name: str, kind: str | None) -> None:
     assert kind_of(name) == kind
 
 
-def test_checkpoints_and_properties(broker: Path) -> None:
+def test_checkpoints_and_properties_are_dumped_as_rows(broker: Path) -> None:
     assert rows(broker / "orders-0" / "leader-epoch-checkpoint") == [Row("leaderEpoch", {"epoch": 0, "startOffset": 0})]
     assert Row("offset", {"topic": "audit", "partition": 0, "offset": 22}) in rows(
         broker / "log-start-offset-checkpoint"

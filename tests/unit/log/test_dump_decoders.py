@@ -14,7 +14,7 @@ def record(key: bytes | None, value: bytes | None) -> Record:
     return Record(5, 1000, TimestampType.CREATE_TIME, key, value)
 
 
-def test_committed_offsets() -> None:
+def test_records_of_committed_offsets_are_decoded() -> None:
     decode = decoder_for("__consumer_offsets")
     key = encode_key(OffsetCommitKey(group="g", topic="t", partition=3))
     value = encode_value(OffsetCommitValue(offset=17, metadata="m", commit_timestamp=9), 3)
@@ -36,7 +36,7 @@ def test_a_record_that_cannot_be_decoded_is_reported_and_the_dump_continues() ->
             assert "skipping" in decoder_for(topic)(record(None, value))["payload"]
 
 
-def test_metadata_records() -> None:
+def test_records_of_the_metadata_log_are_decoded() -> None:
     frame = encode_frame(TopicRecord(name="t", topic_id=bytes(16)), 0)
     assert decoder_for("__cluster_metadata")(record(None, frame))["payload"] == {
         "type": "TOPIC_RECORD",

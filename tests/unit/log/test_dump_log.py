@@ -24,7 +24,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_batches_alone_or_with_their_records(log: Path) -> None:
+def test_batches_are_dumped_alone_or_with_their_records(log: Path) -> None:
     assert [row.kind for row in rows(log)] == ["batch", "batch"]
     with_records = rows(log, with_records=True)
     assert [row.kind for row in with_records] == ["batch", "record", "record", "batch", "record"]

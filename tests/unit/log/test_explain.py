@@ -55,7 +55,7 @@ def assert_tells_the_read(log: PartitionLog, offset: int, max_bytes: int, isolat
 
 @pytest.mark.parametrize("name", GOLDEN)
 @pytest.mark.parametrize("isolation", Isolation)
-def test_the_slice_is_that_of_the_read(name: str, isolation: Isolation, tmp_path: Path) -> None:
+def test_an_explanation_has_the_slice_of_the_read(name: str, isolation: Isolation, tmp_path: Path) -> None:
     log = open_partition(golden(name).unpack(tmp_path))
     for offset in range(-1, log.log_end_offset + 2):
         for max_bytes in (1, 500, 1_000_000):
@@ -80,7 +80,7 @@ def test_each_probe_halves_the_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["timestamps-out-of-order", "codecs", "log-append-time", "message-format-v1"])
-def test_a_lookup_by_time_is_the_lookup(name: str, tmp_path: Path) -> None:
+def test_an_explained_lookup_by_time_has_the_result_of_the_lookup(name: str, tmp_path: Path) -> None:
     log = open_partition(golden(name).unpack(tmp_path))
     times = {header.max_timestamp + n for segment in log.segments for header in segment.headers() for n in (-1, 0, 1)}
     for timestamp in sorted(time for time in times if time >= 0):
@@ -93,7 +93,7 @@ def test_a_lookup_by_time_is_the_lookup(name: str, tmp_path: Path) -> None:
             assert told.walk.walked[-1].last_offset >= told.found.offset
 
 
-def test_the_cost_is_what_was_read() -> None:
+def test_the_cost_counts_the_bytes_that_were_read() -> None:
     log = open_small(settings={"index.interval.bytes": "1000"})
     for n in range(100):
         append(log, b"x" * 150, leader_epoch=0)
@@ -111,7 +111,7 @@ def test_the_cost_is_what_was_read() -> None:
     assert told.cost.slice_pages == last_page - first_page + 1
 
 
-def test_the_walk_continues_in_the_next_segment_if_compaction_left_nothing(tmp_path: Path) -> None:
+def test_a_walk_that_finds_no_batch_continues_in_the_next_segment(tmp_path: Path) -> None:
     log = open_partition(golden("compacted").unpack(tmp_path))
     empty_handed = [
         told

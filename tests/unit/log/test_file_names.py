@@ -57,11 +57,11 @@ def test_l1_a_folder_belongs_to_the_partition_it_is_named_after(name: str, parti
 @pytest.mark.parametrize(
     "name", ["orders", "-0", "orders-", "orders-x", "orders-1a", "lost+found", "orders-²", "orders-2147483648"]
 )
-def test_other_folders_belong_to_none(name: str) -> None:
+def test_a_folder_with_another_name_is_not_a_partition_folder(name: str) -> None:
     assert file_names.parse_partition_folder(name) is None
 
 
-def test_a_folder_going_away_is_marked_with_a_unique_id() -> None:
+def test_the_name_of_a_deleted_folder_has_a_unique_id_and_a_mark() -> None:
     marked = file_names.marked_folder(TopicPartition("orders", 3), "f" * 32, file_names.DELETE_FOLDER)
     assert marked == "orders-3.ffffffffffffffffffffffffffffffff-delete"
     assert file_names.is_marked(marked, file_names.DELETE_FOLDER)

@@ -27,7 +27,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return files, "/data"
 
 
-def test_bytes_are_read_where_they_were_written(place: Place) -> None:
+def test_written_bytes_are_read_at_their_positions(place: Place) -> None:
     files, folder = place
     file = files.open(f"{folder}/a", create=True)
     file.write(0, b"0123456789")
@@ -50,7 +50,7 @@ def test_writing_past_the_end_leaves_zeros_between(place: Place) -> None:
     file.close()
 
 
-def test_a_file_that_is_not_there_fails_when_it_is_used(place: Place) -> None:
+def test_a_missing_file_raises_at_its_first_use(place: Place) -> None:
     files, folder = place
     file = files.open(f"{folder}/missing")
     with pytest.raises(FileNotFoundError):
@@ -60,7 +60,7 @@ def test_a_file_that_is_not_there_fails_when_it_is_used(place: Place) -> None:
             use(f"{folder}/missing")
 
 
-def test_truncating_and_allocating(place: Place) -> None:
+def test_truncate_shortens_a_file_and_allocate_only_extends_it(place: Place) -> None:
     files, folder = place
     file = files.open(f"{folder}/a", create=True)
     file.write(0, b"0123456789")
@@ -73,7 +73,7 @@ def test_truncating_and_allocating(place: Place) -> None:
     file.close()
 
 
-def test_a_map_shows_the_whole_file(place: Place) -> None:
+def test_a_map_has_the_content_of_the_whole_file(place: Place) -> None:
     files, folder = place
     files.write(f"{folder}/a", b"0123", sync=False)
     files.write(f"{folder}/empty", b"", sync=False)
@@ -116,7 +116,7 @@ def test_write_replaces_the_whole_content(place: Place) -> None:
     assert files.read(f"{folder}/a") == b"short"
 
 
-def test_replace_takes_the_place_of_what_was_there(place: Place) -> None:
+def test_replace_overwrites_an_existing_file(place: Place) -> None:
     files, folder = place
     files.write(f"{folder}/a", b"new", sync=False)
     files.write(f"{folder}/b", b"old", sync=False)
@@ -131,7 +131,7 @@ def test_remove_returns_true_if_there_was_a_file(place: Place) -> None:
     assert not files.remove(f"{folder}/a")
 
 
-def test_folders(place: Place) -> None:
+def test_folders_are_created_listed_and_removed(place: Place) -> None:
     files, folder = place
     files.make_directory(f"{folder}/x/y")
     files.make_directory(f"{folder}/x/y")
@@ -143,7 +143,7 @@ def test_folders(place: Place) -> None:
     files.sync_directory(f"{folder}/x")
 
 
-def test_dates_are_set_in_milliseconds(place: Place) -> None:
+def test_modification_times_are_set_in_milliseconds(place: Place) -> None:
     files, folder = place
     files.write(f"{folder}/a", b"", sync=False)
     files.set_modified_ms(f"{folder}/a", 1_700_000_000_123)
@@ -168,7 +168,7 @@ def test_a_small_file_is_replaced_atomically(place: Place) -> None:
     assert files.entries(folder) == [Entry("a", False)]
 
 
-def test_a_lock_is_taken_again_once_it_is_let_go(place: Place) -> None:
+def test_a_released_lock_can_be_taken_again(place: Place) -> None:
     files, folder = place
     files.lock(f"{folder}/.lock").close()
     files.lock(f"{folder}/.lock").close()
@@ -229,11 +229,11 @@ def test_a_partial_read_or_write_of_the_system_is_continued(
     file.close()
 
 
-def test_join() -> None:
+def test_join_adds_slashes_between_the_parts() -> None:
     assert join("/data", "topic-0", "a") == "/data/topic-0/a"
 
 
-def test_a_file_that_is_let_go_leaves_no_descriptor(tmp_path: Path) -> None:
+def test_a_dropped_file_object_closes_its_descriptor(tmp_path: Path) -> None:
     file = DiskFiles().open(str(tmp_path / "file"), create=True)
     link = f"/proc/self/fd/{file.fileno()}"
     assert os.readlink(link) == str(tmp_path / "file")
@@ -252,7 +252,7 @@ def test_a_pipe_or_device_is_refused_as_a_file_without_waiting(tmp_path: Path) -
             DiskFiles().open(str(path), read_only=True).size()
 
 
-def test_removing_a_folder_removes_links_and_not_what_they_name(tmp_path: Path) -> None:
+def test_removing_a_folder_removes_links_but_not_their_targets(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").write_bytes(b"x")

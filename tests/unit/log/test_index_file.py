@@ -62,7 +62,7 @@ def test_an_entry_of_zeros_before_others_is_kept() -> None:
     assert index_file(new_files(), bytes(4) + b"eeee" + bytes(32)).count == 2
 
 
-def test_writing_out_cuts_the_padding() -> None:
+def test_writing_out_truncates_the_padding() -> None:
     files = new_files()
     index = index_file(files, b"aaaa" + bytes(36))
     index.append(b"bbbb")
@@ -70,7 +70,7 @@ def test_writing_out_cuts_the_padding() -> None:
     assert files.read(PATH) == b"aaaabbbb"
 
 
-def test_a_size_that_no_number_of_entries_has_is_corrupt_and_named() -> None:
+def test_a_size_that_is_not_a_multiple_of_the_entry_size_is_corrupt() -> None:
     with pytest.raises(CorruptIndex, match=r"00000000000000000000\.index: 7 bytes"):
         _ = index_file(new_files(), b"aaaabbb").count
 
@@ -85,7 +85,7 @@ def test_truncation_reaches_the_file_when_it_is_written_out() -> None:
     assert files.read(PATH) == b"aaaadddd"
 
 
-def test_reset_forgets_without_reading_what_may_not_even_be_entries() -> None:
+def test_reset_discards_entries_without_reading_the_file() -> None:
     files = new_files()
     index = index_file(files, b"seven..")
     index.reset()
@@ -95,7 +95,7 @@ def test_reset_forgets_without_reading_what_may_not_even_be_entries() -> None:
     assert files.read(PATH) == b"aaaa"
 
 
-def test_a_reset_of_a_missing_file_makes_an_empty_one() -> None:
+def test_reset_of_a_missing_file_creates_an_empty_file() -> None:
     files = new_files()
     index = index_file(files)
     index.reset()
@@ -103,7 +103,7 @@ def test_a_reset_of_a_missing_file_makes_an_empty_one() -> None:
     assert files.read(PATH) == b""
 
 
-def test_release_keeps_what_is_not_written_out_yet() -> None:
+def test_release_keeps_entries_that_are_not_written_out() -> None:
     files = new_files()
     index = index_file(files, b"aaaa")
     index.append(b"bbbb")
@@ -127,7 +127,7 @@ def test_the_floor_slot_is_the_last_one_at_or_below_the_target(target: int, slot
     assert floor_slot(len(KEYS), KEYS.__getitem__, target) == slot
 
 
-def test_a_search_tells_which_slots_it_looked_at() -> None:
+def test_a_search_records_the_slots_that_it_probes() -> None:
     probes: list[int] = []
     floor_slot(1000, lambda slot: slot, 700, probes)
     assert len(probes) <= 10

@@ -24,7 +24,7 @@ def starts(epochs: LeaderEpochs) -> list[tuple[int, int]]:
     return [tuple(entry) for entry in epochs.entries]
 
 
-def test_l1_the_file_is_version_count_and_an_epoch_with_its_start_each() -> None:
+def test_l1_the_epoch_file_has_a_version_a_count_and_a_line_per_epoch() -> None:
     files = new_files()
     leader_epochs((0, 0), (4, 1170), files=files)
     assert files.read(PATH) == b"0\n2\n0 0\n4 1170\n"
@@ -41,14 +41,14 @@ def test_l11_a_new_epoch_is_written_at_once_and_a_known_one_is_not() -> None:
     assert files.read(PATH) == b"0\n2\n3 10\n4 51\n"
 
 
-def test_l11_what_contradicts_a_new_epoch_is_dropped() -> None:
+def test_l11_entries_that_contradict_a_new_epoch_are_removed() -> None:
     assert starts(leader_epochs((1, 10), (2, 20), (3, 30), (2, 25))) == [(1, 10), (2, 25)]
     assert starts(leader_epochs((1, 10), (2, 20), (3, 30), (4, 15))) == [(1, 10), (4, 15)]
     assert starts(leader_epochs((1, 10), (0, 5))) == [(0, 5)]
     assert starts(leader_epochs((1, 10), (1, 5))) == [(1, 5)]
 
 
-def test_the_file_is_read_back() -> None:
+def test_a_written_epoch_file_is_read_back() -> None:
     files = new_files()
     leader_epochs((0, 0), (4, 1170), files=files)
     again = LeaderEpochs(files, PATH)
@@ -57,7 +57,7 @@ def test_the_file_is_read_back() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"0\n0\n"])
-def test_a_file_without_entries_has_none(text: bytes) -> None:
+def test_an_epoch_file_without_entries_has_no_epochs(text: bytes) -> None:
     files = new_files()
     files.write(PATH, text, sync=False)
     epochs = LeaderEpochs(files, PATH)
@@ -67,7 +67,7 @@ def test_a_file_without_entries_has_none(text: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [b"0\n1\n5\n", b"0\n1\n5 x\n", b"0\n1\n5 6 7\n", b"0\n2\n5 6\n"])
-def test_a_malformed_file_is_named(text: bytes) -> None:
+def test_the_error_of_a_malformed_epoch_file_names_the_file(text: bytes) -> None:
     files = new_files()
     files.write(PATH, text, sync=False)
     with pytest.raises(CorruptCheckpoint, match="leader-epoch-checkpoint"):
@@ -124,7 +124,7 @@ def test_l11_truncating_the_start_moves_the_epoch_that_covers_it(
     assert starts(epochs) == left
 
 
-def test_truncations_leave_the_writing_to_the_caller() -> None:
+def test_truncated_epochs_are_not_written_until_the_caller_writes_them() -> None:
     files = new_files()
     epochs = leader_epochs((1, 10), (4, 20), files=files)
     before = files.read(PATH)
@@ -141,6 +141,6 @@ def test_clear_writes_an_empty_list() -> None:
     assert files.read(PATH) == b"0\n0\n"
 
 
-def test_a_negative_epoch_is_a_mistake_of_the_caller() -> None:
+def test_a_negative_epoch_is_an_assertion_error() -> None:
     with pytest.raises(AssertionError, match="invalid leader epoch -1"):
         leader_epochs((-1, 0))

@@ -20,13 +20,13 @@ def partition(number: int) -> TopicPartition:
     return TopicPartition("orders", number)
 
 
-def test_a_new_partition_goes_where_the_fewest_are() -> None:
+def test_a_new_partition_is_created_in_the_directory_with_the_fewest_partitions() -> None:
     directories = directories_of(MemoryFiles(), "/a", "/b", "/c")
     made = [directories.create(partition(n), TopicConfig(), NOW_MS).directory for n in range(5)]
     assert made == ["/a/orders-0", "/b/orders-1", "/c/orders-2", "/a/orders-3", "/b/orders-4"]
 
 
-def test_a_partition_is_found_in_whichever_directory_it_lies() -> None:
+def test_a_partition_is_found_in_any_directory() -> None:
     directories = directories_of(MemoryFiles(), "/a", "/b")
     logs = [directories.create(partition(n), TopicConfig(), NOW_MS) for n in range(2)]
     assert [directories.get(partition(n)) for n in range(3)] == [*logs, None]
@@ -47,7 +47,7 @@ def test_different_partitions_are_not_duplicates() -> None:
     directories.check_unique()
 
 
-def test_a_partition_cannot_be_made_twice() -> None:
+def test_a_partition_cannot_be_created_twice() -> None:
     directories = directories_of(MemoryFiles(), "/a", "/b")
     directories.create(partition(0), TopicConfig(), NOW_MS)
     with pytest.raises(AssertionError, match="orders-0 exists already"):

@@ -70,7 +70,7 @@ def test_l1_a_clean_stop_leaves_checkpoints_and_last_the_marker() -> None:
     assert files.open_count == 0
 
 
-def test_l14_after_a_clean_stop_everything_is_back_and_nothing_was_scanned() -> None:
+def test_l14_after_a_clean_stop_all_logs_are_loaded_without_a_scan() -> None:
     files = MemoryFiles()
     filled(files).close(NOW_MS, broker_epoch=9)
     directory = directory_of(files)
@@ -151,7 +151,7 @@ def test_l12_a_deleted_topic_is_renamed_at_once_and_removed_later() -> None:
     assert not files.exists(folder)
 
 
-def test_a_topic_may_be_made_again_while_the_old_one_waits_for_removal() -> None:
+def test_a_topic_may_be_recreated_while_its_old_logs_wait_for_removal() -> None:
     files = MemoryFiles()
     directory = filled(files)
     directory.delete(ORDERS, NOW_MS)
@@ -173,7 +173,7 @@ def test_a_folder_marked_for_deletion_before_the_stop_is_removed_after_the_start
     assert not files.exists(f"/data/orders-0.{'f' * 32}-delete")
 
 
-def test_a_stray_partition_is_set_apart_and_kept() -> None:
+def test_a_stray_partition_is_renamed_and_kept() -> None:
     files = MemoryFiles()
     directory = filled(files)
     name = directory.mark_stray(ORDERS)
@@ -186,7 +186,7 @@ def test_a_stray_partition_is_set_apart_and_kept() -> None:
     assert files.exists(f"{name}/00000000000000000000.log")
 
 
-def test_folders_that_belong_to_others_are_left_alone() -> None:
+def test_folders_that_are_not_partitions_are_left_unchanged() -> None:
     files = MemoryFiles()
     for name in ("__cluster_metadata-0", "remote-log-index-cache", "lost+found"):
         files.make_directory(f"/data/{name}")
@@ -213,7 +213,7 @@ def test_loading_reports_its_progress() -> None:
     assert seen == [(0, 2, "orders-0"), (1, 2, "users-3")]
 
 
-def test_l3_each_segment_gets_its_own_jitter_where_the_topic_wants_it() -> None:
+def test_l3_each_segment_of_a_topic_with_jitter_gets_its_own_jitter() -> None:
     files = MemoryFiles()
     jitters = iter([7, 11, 13])
     directory = LogDirectory(files, "/data", new_id=str, new_jitter_ms=lambda config: next(jitters))

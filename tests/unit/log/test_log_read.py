@@ -31,7 +31,7 @@ def offsets(log: PartitionLog, start: int, size: int = ALL, isolation: Isolation
     return [one.base_offset for one in split_batches(read.slice.read() if read.slice else b"")]
 
 
-def test_l5_a_read_gives_the_rest_of_one_segment() -> None:
+def test_l5_a_read_returns_the_rest_of_one_segment() -> None:
     log = three_segments()
     assert offsets(log, 0) == [0, 1, 2]
     assert offsets(log, 4) == [4, 5]
@@ -48,7 +48,7 @@ def test_l5_out_of_range_is_an_error_that_carries_the_bounds() -> None:
         assert (caught.value.log_start_offset, caught.value.log_end_offset) == (4, 9)
 
 
-def test_at_the_end_there_is_nothing_to_read_yet() -> None:
+def test_a_read_at_the_log_end_is_empty() -> None:
     log = three_segments()
     read = log.read(9, ALL)
     assert (read.slice, read.size, read.position) == (None, 0, LogPosition(9, 6, 3 * SIZE))
@@ -69,7 +69,7 @@ def test_l5_a_read_stops_at_its_isolations_bound(at_least_one: bool) -> None:
     assert log.read(11, ALL, Isolation.READ_UNCOMMITTED).position.offset == 11
 
 
-def test_l5_a_read_past_the_bound_is_empty_and_knows_its_place() -> None:
+def test_l5_a_read_past_the_bound_is_empty_and_has_its_position() -> None:
     log = three_segments()
     append(log, b"y")
     append(log, b"z")
@@ -77,14 +77,14 @@ def test_l5_a_read_past_the_bound_is_empty_and_knows_its_place() -> None:
     assert (read.slice, read.position) == (None, LogPosition(10, 9, SIZE))
 
 
-def test_l6_the_first_batch_comes_whole_and_the_reader_drops_what_it_did_not_ask_for() -> None:
+def test_l6_a_read_begins_with_the_whole_batch_of_the_offset() -> None:
     log = open_small()
     append(log, b"a", b"b", b"c")
     append(log, b"d")
     assert offsets(log, 2) == [0, 3]
 
 
-def test_l6_control_batches_are_handed_out_too() -> None:
+def test_l6_a_read_includes_control_batches() -> None:
     log = open_small()
     append(log, b"a", producer_id=7, sequence=0, transactional=True)
     end_transaction(log, 7, commit=True)
@@ -92,21 +92,21 @@ def test_l6_control_batches_are_handed_out_too() -> None:
     assert offsets(log, 0, isolation=Isolation.READ_COMMITTED) == [0, 1]
 
 
-def test_l5_the_next_segment_is_asked_when_this_one_holds_nothing_past_the_offset() -> None:
+def test_l5_a_read_continues_in_the_next_segment_if_no_batch_is_left() -> None:
     log = three_segments()
     middle = log.segments[1]
     middle.truncate_to(4, NOW_MS)  # as compaction might have left it
     assert offsets(log, 4) == [6, 7, 8]
 
 
-def test_when_everything_was_compacted_away_the_read_ends_at_the_log_end() -> None:
+def test_a_read_of_compacted_offsets_ends_at_the_log_end() -> None:
     log = three_segments()
     log.segments[2].truncate_to(7, NOW_MS)
     read = log.read(7, ALL)
     assert (read.slice, read.position.offset) == (None, 9)
 
 
-def test_a_limit_cuts_the_slice_and_says_if_not_even_one_batch_is_whole() -> None:
+def test_a_limited_slice_reports_that_its_first_batch_is_incomplete() -> None:
     log = three_segments()
     assert log.read(0, SIZE + 5).size == SIZE + 5
     short = log.read(0, 5)

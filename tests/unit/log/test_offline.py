@@ -107,7 +107,7 @@ def test_a_checkpoint_past_the_end_is_reported_and_ignored(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata"])
-def test_a_corrupt_small_file_does_not_hide_the_log(name: str, tmp_path: Path) -> None:
+def test_a_log_is_opened_despite_a_corrupt_small_file(name: str, tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain") / "plain-0"
     (path / name).write_bytes(b"\xff\x00 what is this")
     for open_it in (open_bounds, open_exact):
@@ -117,7 +117,7 @@ def test_a_corrupt_small_file_does_not_hide_the_log(name: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x00" * 7, b"\x7f" * 24, b"\xff" * 24])
-def test_a_wrong_last_index_does_not_hide_the_end(damage: bytes, tmp_path: Path) -> None:
+def test_the_log_end_is_found_despite_a_damaged_last_index(damage: bytes, tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain") / "plain-0"
     expected = open_bounds(FILES, folder_of(path), NOW_MS).log.log_end_offset
     max(path.glob("*.index")).write_bytes(damage)
@@ -140,7 +140,7 @@ def test_a_torn_tail_is_left_out_and_reported(tmp_path: Path) -> None:
         assert any(str(size) in str(finding) for finding in offline.findings)
 
 
-def test_the_high_watermark_is_the_checkpoints(tmp_path: Path) -> None:
+def test_the_high_watermark_is_that_of_the_checkpoint(tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain") / "plain-0"
     assert open_bounds(FILES, folder_of(path, high_watermark=50), NOW_MS).log.high_watermark == 50
     log = open_bounds(FILES, folder_of(path), NOW_MS).log
@@ -167,7 +167,7 @@ def test_a_file_that_vanishes_between_listing_and_opening_does_not_matter(tmp_pa
         open_bounds(VanishingFiles(100), folder_of(path), NOW_MS)
 
 
-def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_opening_a_missing_folder_does_not_create_it(tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain") / "plain-0"
     folder = folder_of(path)
     path.rename(path.with_name("other-0"))
@@ -199,7 +199,7 @@ class GrowingFiles(DiskFiles):
 
 
 @pytest.mark.parametrize("open_it", [open_bounds, open_exact])
-def test_a_log_that_grows_meanwhile_has_an_end_of_its_own_time(open_it: Any, tmp_path: Path) -> None:
+def test_a_log_that_grows_while_it_is_opened_has_one_of_its_ends(open_it: Any, tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain") / "plain-0"
     end = open_bounds(FILES, folder_of(path), NOW_MS).log.log_end_offset
     batches = (bytes(batch(b"x", base_offset=n)) for n in count(end))

@@ -47,7 +47,7 @@ def test_the_records_equal_those_of_the_java_consumer(name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", golden_names("partition"))
-def test_every_format_and_codec(name: str, tmp_path: Path) -> None:
+def test_records_of_every_format_and_codec_equal_those_of_the_log(name: str, tmp_path: Path) -> None:
     if name == "crashed-bad-crc":
         pytest.skip("what comes behind the damage is read too, and has its own test")
     log = open_golden(golden(name), golden(name).unpack(tmp_path / "opened") / "topic-0")
@@ -70,7 +70,7 @@ def test_read_committed_is_exact_wherever_it_starts(tmp_path: Path) -> None:
         assert read(folder, isolation=COMMITTED, from_offset=start) == expected
 
 
-def test_offsets_and_times_select(tmp_path: Path) -> None:
+def test_a_selection_by_offset_or_time_returns_the_matching_records(tmp_path: Path) -> None:
     folder = only_folder(golden("timestamps-out-of-order").unpack(tmp_path))
     everything = read(folder)
     assert offsets(read(folder, from_offset=10, to_offset=20)) == list(range(10, 20))
@@ -100,7 +100,7 @@ def damaged(path: Path, position: int, new: bytes) -> Path:
     return log
 
 
-def test_a_batch_with_a_wrong_checksum_is_passed_over(tmp_path: Path) -> None:
+def test_a_batch_with_a_wrong_checksum_is_skipped(tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain") / "plain-0"
     everything = read(only_folder(path))
     first = everything[0].batch
@@ -134,7 +134,7 @@ def test_a_wrong_index_loses_no_records(index: bytes, tmp_path: Path) -> None:
     assert offsets(read(only_folder(path), findings, from_offset=5)) == [n for n in offsets(everything) if n >= 5]
 
 
-def test_a_segment_removed_meanwhile_is_a_note(tmp_path: Path) -> None:
+def test_a_segment_removed_during_the_read_is_reported_as_a_note(tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain") / "plain-0"
     offline = open_bounds(DiskFiles(), only_folder(path), NOW_MS)
     bases = list(offline.log.segments.base_offsets)

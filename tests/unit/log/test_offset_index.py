@@ -64,11 +64,11 @@ def test_an_upper_bound_is_the_first_entry_at_or_past_a_position(position: int, 
     assert found.offset == offset
 
 
-def test_an_upper_bound_passes_over_a_first_entry_right_at_the_position_as_kafkas_does() -> None:
+def test_an_upper_bound_skips_a_first_entry_exactly_at_the_position_as_in_kafka() -> None:
     assert offset_index(*THREE).upper_bound(100) == OffsetPosition(1009, 300)
 
 
-def test_past_the_last_entry_there_is_no_upper_bound() -> None:
+def test_after_the_last_entry_there_is_no_upper_bound() -> None:
     assert offset_index(*THREE).upper_bound(451) is None
     assert offset_index().upper_bound(0) is None
 
@@ -81,7 +81,7 @@ def test_l2_offsets_must_fit_four_bytes_past_the_base() -> None:
     assert not index.fits(BASE - 1)
 
 
-def test_offsets_only_grow() -> None:
+def test_an_offset_that_does_not_increase_is_an_assertion_error() -> None:
     with pytest.raises(AssertionError, match="is not above"):
         offset_index((1004, 100), (1004, 300))
 

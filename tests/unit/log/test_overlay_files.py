@@ -21,7 +21,7 @@ def on_disk(folder: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
-def test_an_untouched_file_is_the_disks_and_grows_with_it(folder: str) -> None:
+def test_an_unchanged_file_is_read_from_the_disk_and_grows_with_it(folder: str) -> None:
     files = OverlayFiles(DiskFiles())
     file = files.open(f"{folder}/log")
     assert (file.size(), file.read(10, 3), files.size(f"{folder}/log")) == (100, b"\x0a\x0b\x0c", 100)
@@ -53,7 +53,7 @@ def test_writes_truncations_renames_and_removals_stay_in_memory(folder: str) -> 
     assert on_disk(folder) == before
 
 
-def test_a_file_stays_the_same_one_when_it_is_renamed(folder: str) -> None:
+def test_an_open_file_stays_valid_when_it_is_renamed(folder: str) -> None:
     files = OverlayFiles(DiskFiles())
     file = files.open(f"{folder}/small")
     files.replace(f"{folder}/small", f"{folder}/other")
@@ -63,7 +63,7 @@ def test_a_file_stays_the_same_one_when_it_is_renamed(folder: str) -> None:
     assert file.read(0, 5) == b"Small"
 
 
-def test_what_is_read_into_a_buffer_is_the_changed_content(folder: str) -> None:
+def test_changed_content_is_read_into_a_buffer(folder: str) -> None:
     file = OverlayFiles(DiskFiles()).open(f"{folder}/log")
     buffer = bytearray(4)
     assert file.read_into(0, memoryview(buffer)) == 4
@@ -91,7 +91,7 @@ def test_memory_is_bounded(folder: str) -> None:
     assert file.size() == 1000
 
 
-def test_a_broken_file_is_counted_and_not_kept(folder: str) -> None:
+def test_the_content_of_a_broken_file_is_counted_but_not_kept(folder: str) -> None:
     files = OverlayFiles(DiskFiles(), max_memory=1000)
     copy = files.open(f"{folder}/log.broken", create=True)
     for position in range(0, 10_000, 1000):
@@ -99,7 +99,7 @@ def test_a_broken_file_is_counted_and_not_kept(folder: str) -> None:
     assert copy.size() == 10_000
 
 
-def test_folders_are_made_renamed_and_removed_in_memory(folder: str) -> None:
+def test_folders_are_created_renamed_and_removed_in_memory(folder: str) -> None:
     (Path(folder) / "topic-0").mkdir()
     (Path(folder) / "topic-0" / "file").write_bytes(b"1")
     files = OverlayFiles(DiskFiles())
@@ -113,7 +113,7 @@ def test_folders_are_made_renamed_and_removed_in_memory(folder: str) -> None:
     assert (Path(folder) / "topic-0" / "file").read_bytes() == b"1"
 
 
-def test_a_file_may_be_left_out_from_the_start(folder: str) -> None:
+def test_a_file_can_be_hidden_from_the_start(folder: str) -> None:
     files = OverlayFiles(DiskFiles(), without=[f"{folder}/small"])
     assert not files.exists(f"{folder}/small")
     assert not files.fresh().exists(f"{folder}/small")

@@ -6,7 +6,7 @@ from tailrace.log.segments.position import FileSlice, LogPosition
 from tests.support.small_logs import new_files
 
 
-def test_a_position_without_a_place_in_a_file_is_offset_only() -> None:
+def test_a_position_without_a_file_position_is_offset_only() -> None:
     assert LogPosition(17).is_offset_only
     assert not LogPosition(17, 0, 512).is_offset_only
 

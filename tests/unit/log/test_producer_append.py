@@ -60,14 +60,14 @@ def refusal(append: ProducerAppend, one: RecordBatch, transaction_version: int =
     return caught.value.code
 
 
-def test_l9_a_producer_that_is_not_known_may_begin_with_any_sequence() -> None:
+def test_l9_an_unknown_producer_may_begin_with_any_sequence() -> None:
     append = prepare()
     append.add(sent(17, 3))
     assert append.updated.last_sequence == 19
     assert append.updated.last_timestamp == 99
 
 
-def test_l9_the_next_sequence_is_taken_and_a_gap_refused() -> None:
+def test_l9_the_next_sequence_is_accepted_and_a_gap_is_refused() -> None:
     prepare(known()).add(sent(10))
     assert refusal(prepare(known()), sent(11)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert refusal(prepare(known()), sent(5)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -95,13 +95,13 @@ def test_l9_an_older_epoch_is_fenced() -> None:
     assert refusal(prepare(known(epoch=3)), sent(10, epoch=2)) is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_a_follower_takes_what_its_leader_took() -> None:
+def test_a_follower_accepts_an_older_epoch_that_its_leader_accepted() -> None:
     append = prepare(known(epoch=3), Origin.REPLICATION)
     append.add(sent(99, epoch=2))
     assert append.updated.producer_epoch == 2
 
 
-def test_the_state_itself_changes_only_when_the_append_is_applied() -> None:
+def test_a_producer_state_changes_only_when_the_append_is_applied() -> None:
     state = known()
     prepare(state).add(sent(10, transactional=True), LogPosition(50, 0, 0))
     assert (state.last_sequence, state.transaction_first_offset) == (9, None)
@@ -129,7 +129,7 @@ def test_a_marker_ends_the_transaction(commit: bool) -> None:
     assert append.updated.coordinator_epoch == 4
 
 
-def test_a_marker_without_a_transaction_ends_none() -> None:
+def test_a_marker_without_an_open_transaction_ends_no_transaction() -> None:
     append = prepare(known(), Origin.COORDINATOR)
     assert append.add(marker(epoch=1)) is None
     assert append.updated.producer_epoch == 1
@@ -154,10 +154,10 @@ def test_since_transactions_v2_a_marker_must_raise_the_epoch() -> None:
     assert append.add(marker(epoch=4), None, 2) is not None
 
 
-def test_since_transactions_v2_a_retried_marker_is_taken_again() -> None:
+def test_since_transactions_v2_a_repeated_marker_is_ignored() -> None:
     assert prepare(known(epoch=3), Origin.COORDINATOR).add(marker(epoch=3), None, 2) is None
 
 
-def test_since_transactions_v2_the_last_epoch_cannot_be_raised_and_need_not_be() -> None:
+def test_since_transactions_v2_a_marker_in_the_last_epoch_is_accepted_without_a_new_epoch() -> None:
     state = known(epoch=2**15 - 1, transaction=30)
     assert prepare(state, Origin.COORDINATOR).add(marker(epoch=2**15 - 1), None, 2) is not None

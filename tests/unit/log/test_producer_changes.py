@@ -38,7 +38,7 @@ def test_l9_a_duplicate_is_recognised_before_anything_is_written() -> None:
 
 
 @pytest.mark.parametrize("transactional", [False, True])
-def test_the_next_batch_in_sequence_changes_what_the_thorough_check_would_change(transactional: bool) -> None:
+def test_the_fast_path_for_the_next_batch_makes_the_same_changes_as_the_full_check(transactional: bool) -> None:
     log, other = open_small(), open_small()
     options = {"producer_id": 7, "transactional": transactional}
     for one in (log, other):
@@ -74,7 +74,7 @@ def test_a_batch_continues_a_placed_one() -> None:
     assert [one.last_sequence for one in log.producers.producers[7].batches] == [0, 2, 3]
 
 
-def test_a_batch_does_not_continue_one_that_was_planned() -> None:
+def test_the_fast_path_is_not_used_after_a_planned_batch() -> None:
     log = open_small()
     changes = changes_of(log)
     first = at(0, batch(b"a", timestamp=NOW_MS, producer_id=7, sequence=0))
@@ -83,7 +83,7 @@ def test_a_batch_does_not_continue_one_that_was_planned() -> None:
     assert not changes.add_next(at(1, batch(b"a", timestamp=NOW_MS, producer_id=7, sequence=1)))
 
 
-def test_a_transaction_is_placed_at_the_byte_where_its_first_batch_will_lie() -> None:
+def test_an_open_transaction_has_the_position_of_its_first_batch() -> None:
     log = open_small()
     append(log, b"first")
     size = log.segments.active.size

@@ -21,17 +21,17 @@ def state_of(*batches: tuple[int, int], epoch: int = 0) -> ProducerState:
     return state
 
 
-def test_a_remembered_batch_knows_its_first_sequence_and_offset() -> None:
+def test_a_remembered_batch_has_its_first_sequence_and_offset() -> None:
     memory = BatchMemory(last_sequence=12, last_offset=110, offset_delta=2, timestamp=5)
     assert (memory.first_sequence, memory.first_offset) == (10, 108)
 
 
-def test_a_sequence_that_wrapped_inside_a_batch_is_counted_back() -> None:
+def test_the_first_sequence_is_computed_across_a_wrap() -> None:
     memory = BatchMemory(last_sequence=1, last_offset=110, offset_delta=3, timestamp=5)
     assert memory.first_sequence == 2**31 - 2
 
 
-def test_l9_a_repeated_batch_is_known_as_a_duplicate() -> None:
+def test_l9_a_repeated_batch_is_recognized_as_a_duplicate() -> None:
     state = state_of((0, 3), (3, 2))
     assert state.duplicate_of(sent(0, 3)) == BatchMemory(2, 102, 2, 5)
     assert state.duplicate_of(sent(3, 2)) == BatchMemory(4, 104, 1, 5)
@@ -48,7 +48,7 @@ def test_l9_the_last_five_batches_are_remembered() -> None:
     assert (state.last_sequence, state.last_offset) == (6, 106)
 
 
-def test_a_new_epoch_forgets_what_the_old_one_wrote() -> None:
+def test_a_new_epoch_discards_the_batches_of_the_old_one() -> None:
     state = state_of((0, 3))
     state.enter_epoch(0)
     assert state.last_sequence == 2
@@ -56,7 +56,7 @@ def test_a_new_epoch_forgets_what_the_old_one_wrote() -> None:
     assert (state.last_sequence, state.last_offset, state.producer_epoch) == (-1, -1, 1)
 
 
-def test_merging_adds_what_an_append_brought() -> None:
+def test_merge_adds_the_batches_and_the_transaction_of_an_append() -> None:
     state = state_of((0, 1), (1, 1))
     newer = state_of((2, 1))
     newer.coordinator_epoch, newer.transaction_first_offset, newer.last_timestamp = 4, 102, 99
@@ -65,7 +65,7 @@ def test_merging_adds_what_an_append_brought() -> None:
     assert (state.coordinator_epoch, state.transaction_first_offset, state.last_timestamp) == (4, 102, 99)
 
 
-def test_merging_a_newer_epoch_starts_again() -> None:
+def test_merge_with_a_newer_epoch_replaces_the_batches() -> None:
     state = state_of((0, 1), (1, 1))
     state.merge(state_of((0, 2), epoch=3))
     assert (state.producer_epoch, [memory.last_sequence for memory in state.batches]) == (3, [1])

@@ -41,7 +41,7 @@ def names(files: MemoryFiles) -> list[str]:
     return sorted(files.tree(FOLDER))
 
 
-def test_l11_a_snapshot_is_named_by_the_offset_it_is_right_up_to() -> None:
+def test_l11_a_snapshot_is_named_after_its_end_offset() -> None:
     files = new_files()
     states = producer_states(files)
     write(states, 7, 41)
@@ -50,7 +50,7 @@ def test_l11_a_snapshot_is_named_by_the_offset_it_is_right_up_to() -> None:
     assert states.latest_snapshot_offset == 42
 
 
-def test_a_snapshot_is_not_taken_twice_nor_of_an_empty_log() -> None:
+def test_no_snapshot_is_taken_of_an_empty_log_or_twice_at_the_same_offset() -> None:
     files = new_files()
     states = producer_states(files)
     assert states.take_snapshot() is None
@@ -70,7 +70,7 @@ def test_l11_producers_are_listed_in_the_order_of_a_java_hash_map() -> None:
     assert [entry.producer_id for entry in decode_snapshot(files.read(path), path)] == [16, 17, 1, 3]
 
 
-def test_l11_states_come_back_from_the_latest_snapshot() -> None:
+def test_l11_states_are_restored_from_the_latest_snapshot() -> None:
     files = new_files()
     states = producer_states(files)
     write(states, 7, 10)
@@ -97,7 +97,7 @@ def test_l11_snapshots_outside_the_logs_bounds_are_removed() -> None:
     assert again.end_offset == 30
 
 
-def test_l11_a_corrupt_snapshot_gives_way_to_the_one_before() -> None:
+def test_l11_a_corrupt_snapshot_is_removed_and_the_previous_one_is_used() -> None:
     files = new_files()
     states = producer_states(files)
     for offset in (9, 19):
@@ -165,7 +165,7 @@ def test_l10_an_abort_moves_the_last_stable_offset_to_the_next_open_transaction(
     assert states.last_stable_offset_after(EndedTransaction(8, 14, 30, True)) == 31
 
 
-def test_a_moved_log_start_forgets_transactions_that_ended_below_it() -> None:
+def test_a_moved_log_start_drops_transactions_that_ended_below_it() -> None:
     states = producer_states()
     write(states, 7, 10, transactional=True)
     states.complete(EndedTransaction(7, 10, 20, True))
@@ -174,7 +174,7 @@ def test_a_moved_log_start_forgets_transactions_that_ended_below_it() -> None:
     assert states.end_offset == 50
 
 
-def test_snapshots_without_a_segment_are_stray_but_for_the_clean_stops() -> None:
+def test_snapshots_without_a_segment_are_removed_except_the_latest() -> None:
     files = new_files()
     states = producer_states(files)
     for offset in (9, 14, 19, 24):
@@ -186,7 +186,7 @@ def test_snapshots_without_a_segment_are_stray_but_for_the_clean_stops() -> None
     assert len(names(files)) == 3
 
 
-def test_a_marked_snapshot_is_renamed_and_no_longer_counts() -> None:
+def test_a_snapshot_marked_as_deleted_is_renamed_and_not_used() -> None:
     files = new_files()
     states = producer_states(files)
     write(states, 7, 9)
@@ -197,7 +197,7 @@ def test_a_marked_snapshot_is_renamed_and_no_longer_counts() -> None:
     assert names(files) == ["00000000000000000010.snapshot.deleted"]
 
 
-def test_truncating_fully_leaves_nothing() -> None:
+def test_truncating_fully_removes_all_producers_and_snapshots() -> None:
     files = new_files()
     states = producer_states(files)
     write(states, 7, 9, transactional=True)

@@ -28,7 +28,7 @@ def take_waiting(files: MemoryFiles, log: PartitionLog, clean_to: int | None = N
     )
 
 
-def test_a_proposal_becomes_the_log_that_the_cleaner_would_leave() -> None:
+def test_an_accepted_proposal_gives_the_same_log_as_the_cleaner() -> None:
     files, others = new_files(), new_files()
     log, cleaned = filled(files), filled(others)
     assert take_waiting(files, log) is None
@@ -82,7 +82,7 @@ def test_a_proposal_that_does_not_fit_is_refused_and_removed(
     assert contents(log) in (rows, latest(rows))
 
 
-def test_a_log_that_was_cleaned_meanwhile_is_left_alone() -> None:
+def test_a_proposal_for_another_clean_offset_is_refused() -> None:
     files = new_files()
     log = filled(files)
     propose(files, log, None, NOW_MS)

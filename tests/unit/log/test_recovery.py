@@ -96,7 +96,7 @@ def test_l14_zeros_after_the_last_batch_are_cut() -> None:
     assert path(6) in report.problems[0]
 
 
-def test_l14_a_damaged_batch_ends_the_log_and_what_followed_is_kept_aside() -> None:
+def test_l14_a_damaged_batch_ends_the_log_and_later_bytes_are_kept_as_broken_files() -> None:
     files = new_files()
     eight(files)
     data = bytearray(files.read(path(3)))
@@ -111,7 +111,7 @@ def test_l14_a_damaged_batch_ends_the_log_and_what_followed_is_kept_aside() -> N
     assert append(log, b"next").first_offset == 4
 
 
-def test_l14_segments_after_a_cut_do_not_come_back() -> None:
+def test_l14_segments_after_a_torn_segment_are_set_aside() -> None:
     files = new_files()
     eight(files)
     files.write(path(3), files.read(path(3))[:-1], sync=False)
@@ -210,7 +210,7 @@ def test_l14_leader_epochs_are_rebuilt_from_the_batches() -> None:
     assert [tuple(entry) for entry in log.epochs.entries] == [(0, 0), (1, 3), (2, 6)]
 
 
-def test_epochs_of_records_that_others_have_replaced_are_dropped() -> None:
+def test_epochs_of_replaced_records_are_dropped_in_recovery() -> None:
     """A log was cut, took what another leader has in an earlier epoch, and crashed before the epochs were written."""
     files = new_files()
     eight(files, flushed=3)
@@ -231,7 +231,7 @@ def test_l14_epochs_past_the_recovered_end_are_dropped() -> None:
     assert files.read(f"{FOLDER}/leader-epoch-checkpoint") == b"0\n2\n0 0\n1 3\n"
 
 
-def test_a_folder_that_is_not_there_is_made() -> None:
+def test_a_missing_folder_is_created() -> None:
     files = MemoryFiles()
     log = open_log(files, "/data/topic-7", TopicConfig(), now_ms=NOW_MS, log_start_offset=40)
     assert (str(log.partition), log.log_start_offset, log.log_end_offset) == ("topic-7", 40, 40)
@@ -243,7 +243,7 @@ def test_a_folder_that_belongs_to_no_partition_is_refused() -> None:
         open_log(MemoryFiles(), "/data/nothing", TopicConfig(), now_ms=NOW_MS)
 
 
-def test_the_log_start_is_the_checkpoints_but_not_before_the_first_segment() -> None:
+def test_the_log_start_is_that_of_the_checkpoint_or_of_the_first_segment() -> None:
     files = new_files()
     eight(files)
     assert recovered(files, RecoveryReport(), log_start_offset=4).log_start_offset == 4
@@ -252,7 +252,7 @@ def test_the_log_start_is_the_checkpoints_but_not_before_the_first_segment() -> 
     assert recovered(files, RecoveryReport(), log_start_offset=1).log_start_offset == 3
 
 
-def test_a_log_that_ends_before_its_start_is_set_aside_and_begun_again_there() -> None:
+def test_a_log_that_ends_before_its_start_is_kept_as_broken_files_and_restarted_there() -> None:
     files = new_files()
     eight(files)
     report = RecoveryReport()
@@ -270,7 +270,7 @@ def test_a_malformed_epoch_file_is_an_error_that_names_it() -> None:
         recovered(files, RecoveryReport())
 
 
-def test_looking_without_recovering_takes_a_torn_tail_as_an_error() -> None:
+def test_opening_without_recovery_refuses_a_torn_tail() -> None:
     files = new_files()
     eight(files, flushed=8)
     files.write(path(6), files.read(path(6))[:-1], sync=False)
@@ -298,7 +298,7 @@ def test_l14_files_marked_deleted_are_removed() -> None:
     assert files_of(files, ".deleted") == []
 
 
-def test_l13_half_written_cleaned_files_are_thrown_away() -> None:
+def test_l13_unfinished_cleaned_files_are_removed() -> None:
     files = new_files()
     eight(files)
     write_segment(files, 0, file_names.CLEANED, b"clean")
@@ -307,7 +307,7 @@ def test_l13_half_written_cleaned_files_are_thrown_away() -> None:
     assert files_of(files, ".cleaned") == []
 
 
-def test_l13_a_finished_swap_is_carried_on() -> None:
+def test_l13_a_swap_with_complete_files_is_finished() -> None:
     files = new_files()
     eight(files, flushed=8)
     segment = Segment.create(files, FOLDER, 0, TopicConfig(), now_ms=NOW_MS, suffix=file_names.SWAP)

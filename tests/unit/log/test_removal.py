@@ -20,7 +20,7 @@ def parts(files: MemoryFiles) -> tuple[Removal, Deferred, ProducerStates]:
     )
 
 
-def test_l12_files_are_marked_now_and_gone_when_their_time_has_come() -> None:
+def test_l12_files_are_marked_at_once_and_removed_after_the_delay() -> None:
     files = new_files()
     removal, deferred, _ = parts(files)
     segment = new_segment(files, 5)
@@ -35,7 +35,7 @@ def test_l12_files_are_marked_now_and_gone_when_their_time_has_come() -> None:
     assert files.open_count == 0
 
 
-def test_l12_the_snapshot_at_a_segments_base_goes_with_it() -> None:
+def test_l12_the_snapshot_at_a_segments_base_offset_is_removed_with_the_segment() -> None:
     files = new_files()
     removal, deferred, producers = parts(files)
     segment = new_segment(files, 5)

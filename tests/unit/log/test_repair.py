@@ -37,7 +37,7 @@ def partition(tmp_path: Path) -> Path:
     return write_directory(tmp_path / "data", "transactions") / "transactions-0"
 
 
-def test_nothing_is_planned_where_nothing_is_wrong(partition: Path) -> None:
+def test_the_repair_plan_of_an_intact_log_is_empty(partition: Path) -> None:
     plan = plan_of(partition)
     assert plan.is_empty
     assert plan.left == []
@@ -130,7 +130,7 @@ def test_a_damaged_batch_is_left_alone(partition: Path) -> None:
     assert [Path(finding.path) for finding in plan.left] == [log]
 
 
-def test_a_damaged_batch_ends_the_log_if_asked_to_and_nothing_is_lost(partition: Path) -> None:
+def test_with_cut_damaged_a_damaged_batch_ends_the_log_and_its_bytes_are_kept(partition: Path) -> None:
     log, second = damage_a_batch(partition)
     before = contents(partition)
     plan = repair(partition, cut_damaged=True)

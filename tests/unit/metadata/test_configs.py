@@ -102,7 +102,7 @@ def test_a_secret_is_not_shown_in_an_error() -> None:
     assert "geheim" not in str(key._refuse("geheim", "no"))
 
 
-def test_kinds_of_resources_without_configs() -> None:
+def test_a_resource_type_without_configs_has_no_definition() -> None:
     assert definition_for(2) is definition("topic")
     assert definition_for(8) is None
     assert definition_for(77) is None

@@ -76,7 +76,7 @@ def test_the_defaults_equal_kafkas() -> None:
 
 
 @pytest.mark.parametrize(("key", "low", "high"), [(key, low, high) for key, _, low, high in NUMBERS])
-def test_numbers_are_taken_within_their_bounds(key: str, low: int, high: int) -> None:
+def test_numbers_are_accepted_within_their_bounds(key: str, low: int, high: int) -> None:
     for number in (low, high):
         if key != "min.compaction.lag.ms" or number == low:
             assert value(parse_topic_config({key: str(number)}), key) == number
@@ -116,7 +116,7 @@ def test_a_number_may_have_a_sign_and_space_around_it(text: str) -> None:
         *ONCE_FATAL,
     ],
 )
-def test_other_values_are_read(key: str, text: str, expected: object) -> None:
+def test_values_of_every_type_are_parsed(key: str, text: str, expected: object) -> None:
     assert value(parse_topic_config({key: text}), key) == expected
 
 

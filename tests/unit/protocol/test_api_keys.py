@@ -44,7 +44,7 @@ def test_the_offered_versions_equal_kafka_4s(key: ApiKey, offered: str) -> None:
     assert str(api(key).offered) == offered
 
 
-def test_listeners() -> None:
+def test_an_api_has_the_listeners_that_serve_it() -> None:
     assert api(ApiKey.PRODUCE).listeners == ("broker",)
     assert api(ApiKey.VOTE).listeners == ("controller",)
     assert len([one for one in apis() if "broker" in one.listeners and one.offered]) == 77

@@ -10,7 +10,7 @@ from tailrace.protocol.errors import MalformedMessage, ProtocolError, UnknownRec
 
 
 @pytest.mark.parametrize("kind", [MalformedMessage, UnknownRecordType])
-def test_a_malformed_message_says_what_and_where(kind: type[MalformedMessage]) -> None:
+def test_a_malformed_message_error_names_message_reason_and_position(kind: type[MalformedMessage]) -> None:
     error = kind("FetchRequest v17", "ends too early", 12)
     assert str(error) == "FetchRequest v17: ends too early (at byte 12)"
     again = pickle.loads(pickle.dumps(error))

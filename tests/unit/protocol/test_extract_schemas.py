@@ -14,7 +14,7 @@ def test_extraction_leaves_no_difference(kafka: KafkaInstallation, capsys: pytes
     assert capsys.readouterr().out == "280 messages, 0 changes\n"
 
 
-def test_ranges_are_written_as_short_as_can_be() -> None:
+def test_ranges_are_written_in_the_shortest_notation() -> None:
     valid = Range(2, 9)
     assert Range.of({4, 5, 6, 7, 8, 9}, valid) == "4+"
     assert Range.of({4, 5}, valid) == "4-5"
@@ -24,7 +24,7 @@ def test_ranges_are_written_as_short_as_can_be() -> None:
         Range.of({2, 4}, valid)
 
 
-def test_the_word_null_is_a_default_and_a_bare_null_is_none() -> None:
+def test_the_string_null_is_a_default_and_a_json_null_is_none() -> None:
     assert default_of({"type": "string", "default": "null"}) is None
     assert default_of({"type": "[]int32", "default": None}) is ...
     assert default_of({"type": "int32", "default": "0x7fffffff"}) == 2**31 - 1

@@ -128,7 +128,7 @@ def test_tagged_fields_ascend() -> None:
     assert Reader(written).tags() == ((0, b"a"), (1, b"b"), (200, b""))
 
 
-def test_a_tagged_field_comes_once() -> None:
+def test_a_tagged_field_must_not_occur_twice() -> None:
     with pytest.raises(UnwritableMessage, match="tagged field 1 occurs twice"):
         write_tags([(1, b"b")], [(1, b"a")])
 

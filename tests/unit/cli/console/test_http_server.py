@@ -52,7 +52,7 @@ async def exchange(port: int, data: bytes) -> bytes:
 CLOSE = b"Host: x\r\nConnection: close\r\n\r\n"
 
 
-def test_a_request_is_answered_whatever_pieces_it_comes_in() -> None:
+def test_a_request_that_arrives_in_pieces_gets_a_response() -> None:
     async def act(port: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for byte in b"POST /a%20b?x=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\n" + CLOSE:
@@ -88,7 +88,7 @@ def test_an_invalid_or_large_request_is_refused_and_the_connection_closed(data: 
     served(act)
 
 
-def test_a_request_that_does_not_arrive_in_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_does_not_arrive_in_time_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "ARRIVAL_S_MAX", 0.05)
 
     async def act(port: int) -> None:
@@ -106,7 +106,7 @@ def test_an_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     served(act)
 
 
-def test_a_client_that_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "SENDING_S_MAX", 0.1)
     ended = asyncio.Event()
 
@@ -129,7 +129,7 @@ def test_a_client_that_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch
     served(act, handler)
 
 
-def test_a_stream_ends_when_its_client_has_gone() -> None:
+def test_a_stream_ends_when_its_client_disconnects() -> None:
     ended = asyncio.Event()
 
     async def silent() -> AsyncIterator[bytes]:
@@ -165,7 +165,7 @@ def test_a_connection_beyond_the_limit_is_refused() -> None:
     served(act)
 
 
-def test_a_mistake_in_a_handler_costs_its_connection_only(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_in_a_handler_closes_only_its_connection(caplog: pytest.LogCaptureFixture) -> None:
     async def act(port: int) -> None:
         assert await exchange(port, b"GET /fail HTTP/1.1\r\n" + CLOSE) == b""
         assert b" 200 " in await exchange(port, b"GET / HTTP/1.1\r\n" + CLOSE)

@@ -22,7 +22,7 @@ def with_cookie(set_cookie: str) -> Request:
     return request(cookie=f"other=1; {set_cookie.partition(';')[0]}")
 
 
-def test_the_page_itself_may_ask() -> None:
+def test_requests_of_the_consoles_own_page_are_accepted() -> None:
     assert foreign_reason(request(), SETTINGS) is None
     assert foreign_reason(request(origin="http://127.0.0.1:8080", sec_fetch_site="same-origin"), SETTINGS) is None
     assert foreign_reason(request("POST", origin="http://127.0.0.1:8080", x_tailrace_console="1"), SETTINGS) is None
@@ -45,20 +45,20 @@ def test_a_request_of_another_site_is_refused(headers: dict[str, str]) -> None:
     assert foreign_reason(request(**headers), SETTINGS) is not None
 
 
-def test_a_post_without_the_own_header_is_refused() -> None:
+def test_a_post_without_the_consoles_header_is_refused() -> None:
     reason = foreign_reason(request("POST", origin="http://127.0.0.1:8080"), SETTINGS)
     assert reason is not None
     assert "x-tailrace-console" in reason
 
 
-def test_a_further_host_name_has_to_be_named() -> None:
+def test_another_host_name_is_accepted_only_with_the_host_name_option() -> None:
     headers = {"host": "kafka.example.com:8080"}
     assert "--host-name kafka.example.com" in str(foreign_reason(request(**headers), SETTINGS))
     named = ConsoleSettings("0.0.0.0", 8080, (), host_names=("kafka.example.com",))
     assert foreign_reason(request(**headers), named) is None
 
 
-def test_a_visitor_is_known_until_logout_or_an_hour_of_silence() -> None:
+def test_a_session_ends_at_logout_or_after_an_idle_hour() -> None:
     now = [0.0]
     visitors = Visitors(SETTINGS, lambda: now[0])
     cookie = visitors.log_in("alice", "secret")
@@ -76,7 +76,7 @@ def test_a_visitor_is_known_until_logout_or_an_hour_of_silence() -> None:
     assert visitors.find(with_cookie(second)) is None
 
 
-def test_a_guessed_or_missing_cookie_is_nobody() -> None:
+def test_a_guessed_or_missing_cookie_has_no_session() -> None:
     visitors = Visitors(SETTINGS, lambda: 0.0)
     visitors.log_in("alice", "secret")
     assert visitors.find(request()) is None
@@ -115,7 +115,7 @@ def test_an_address_without_a_valid_port_is_refused(text: str) -> None:
         split_address(text)
 
 
-def test_addresses_are_split() -> None:
+def test_an_address_is_split_into_host_and_port() -> None:
     assert split_address("8080") == ("127.0.0.1", 8080)
     assert split_address(":8080") == ("127.0.0.1", 8080)
     assert split_address("[::1]:8080") == ("::1", 8080)

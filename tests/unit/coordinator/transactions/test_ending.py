@@ -49,7 +49,7 @@ SINCE_KIP_890 = {
 
 
 @pytest.mark.parametrize("state", BEFORE_KIP_890, ids=lambda state: state.title)
-def test_the_table_before_kip_890_holds(state: TransactionState) -> None:
+def test_end_txn_before_kip_890_has_the_outcome_of_the_table(state: TransactionState) -> None:
     told = tuple(outcome(transaction(state), 5, commit=commit, version=0) for commit in (True, False))
     assert told == BEFORE_KIP_890[state]
     assert outcome(transaction(state), 4, commit=True, version=0) == "PRODUCER_FENCED"
@@ -58,7 +58,7 @@ def test_the_table_before_kip_890_holds(state: TransactionState) -> None:
 
 
 @pytest.mark.parametrize("state", SINCE_KIP_890, ids=lambda state: state.title)
-def test_the_table_since_kip_890_holds(state: TransactionState) -> None:
+def test_end_txn_since_kip_890_has_the_outcome_of_the_table(state: TransactionState) -> None:
     told = tuple(
         outcome(transaction(state), epoch, commit=commit, version=2) for commit in (True, False) for epoch in (4, 5)
     )
@@ -105,7 +105,7 @@ def test_an_abort_of_an_empty_transaction_has_its_end_time_as_start_time() -> No
     assert (plan.start_ms, plan.last_update_ms, plan.partitions) == (50, 50, frozenset())
 
 
-def test_the_last_epoch_of_all_cannot_commit() -> None:
+def test_a_transaction_in_the_last_possible_epoch_can_only_be_aborted() -> None:
     one = transaction(S.ONGOING, EPOCH_MAX)
     assert outcome(one, EPOCH_MAX, commit=True, version=2) == ErrorCode.UNKNOWN_SERVER_ERROR.name
     assert outcome(one, EPOCH_MAX, commit=False, version=2) == "PREPARE_ABORT"

@@ -62,7 +62,7 @@ def test_many_expired_tokens_are_removed_in_several_ticks(monkeypatch: pytest.Mo
     assert left == [3, 1, 0]
 
 
-def test_a_restart_finds_tokens_by_their_hmac() -> None:
+def test_tokens_are_found_by_their_hmac_after_a_restart() -> None:
     files = MemoryFiles()
     node = LocalNode(files, settings=SETTINGS)
     token = create(node)
@@ -109,5 +109,5 @@ def test_a_cluster_below_metadata_version_3_6_has_no_tokens() -> None:
         delegation_tokens.check_enabled(TokenSettings.of({"delegation.token.secret.key": ""}), image)
 
 
-def test_the_secret_key_does_not_show() -> None:
+def test_the_secret_key_is_not_in_the_repr() -> None:
     assert "secret" not in repr(TokenSettings.of(SETTINGS)).replace("secret_key", "")

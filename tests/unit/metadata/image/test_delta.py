@@ -162,7 +162,7 @@ def test_unchanged_parts_of_an_image_are_shared_with_the_next() -> None:
     assert changed.configs is image.configs
 
 
-def test_clearing_the_elr_of_one_topic_or_of_all() -> None:
+def test_the_elr_of_one_topic_or_of_all_topics_can_be_cleared() -> None:
     elr = {"eligible_leader_replicas": [2], "last_known_elr": [1]}
     image = after(
         TOPIC,
@@ -284,7 +284,7 @@ def test_features_configs_and_quotas_are_set_and_removed() -> None:
     assert not image.client_quotas
 
 
-def test_security_records_are_kept_as_they_are() -> None:
+def test_the_image_contains_security_records_unchanged() -> None:
     acl = m.AccessControlEntryRecord(id=b"a" * 16, resource_name="t", principal="User:x")
     scram = m.UserScramCredentialRecord(name="u", mechanism=1, salt=b"s")
     token = m.DelegationTokenRecord(token_id="k", owner="User:x")

@@ -183,7 +183,7 @@ def test_a_broker_registers_again_when_its_registration_has_changed() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.STALE_BROKER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR])
-def test_another_refusal_of_a_heartbeat_changes_nothing(code: ErrorCode) -> None:
+def test_a_heartbeat_refused_with_another_error_is_retried(code: ErrorCode) -> None:
     one = running()
     one.answered(one.next_request(), BrokerHeartbeatResponse(error_code=code), 100)
     assert one.state is LifecycleState.RUNNING

@@ -17,26 +17,26 @@ from tailrace.protocol.messages import (
 )
 
 
-def test_a_flexible_message() -> None:
+def test_a_flexible_message_has_compact_lengths_and_a_tag_count() -> None:
     """Compact lengths, and a count of tagged fields at the end."""
     request = ApiVersionsRequest(client_software_name="me", client_software_version="1.0")
     assert request.encode(3) == b"\x03me\x041.0\x00"
     assert ApiVersionsRequest.decode(b"\x03me\x041.0\x00", 3) == request
 
 
-def test_a_message_without_fields_in_its_version() -> None:
+def test_a_version_without_fields_is_encoded_as_no_bytes() -> None:
     assert ApiVersionsRequest().encode(0) == b""
     assert ApiVersionsRequest.decode(b"", 0) == ApiVersionsRequest()
 
 
-def test_plain_lengths_and_null() -> None:
+def test_plain_arrays_have_a_32_bit_length_that_is_minus_one_for_null() -> None:
     request = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="t")])
     assert request.encode(1) == b"\x00\x00\x00\x01\x00\x01t"
     assert MetadataRequest(topics=None).encode(1) == b"\xff\xff\xff\xff"
     assert MetadataRequest.decode(b"\xff\xff\xff\xff", 1).topics is None
 
 
-def test_null_where_the_version_has_none_is_malformed() -> None:
+def test_null_in_a_version_that_does_not_allow_it_is_malformed() -> None:
     with pytest.raises(MalformedMessage, match="MetadataRequest v0: topics must not be null"):
         MetadataRequest.decode(b"\xff\xff\xff\xff", 0)
     with pytest.raises(MalformedMessage, match="client_software_name must not be null"):
@@ -127,7 +127,7 @@ def test_an_incomplete_message_is_malformed_where_it_ends() -> None:
         assert caught.value.what.startswith(("DescribeClusterResponse v1", "uvarint"))
 
 
-def test_readers_take_any_buffer() -> None:
+def test_readers_accept_any_buffer() -> None:
     data = FetchResponse(responses=[FetchResponse.FetchableTopicResponse(topic="t")]).encode(5)
     for buffer in (data, bytearray(data), memoryview(data)):
         assert FetchResponse.decode(buffer, 5).responses[0].topic == "t"

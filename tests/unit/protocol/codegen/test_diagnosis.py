@@ -74,7 +74,7 @@ def test_records_must_be_bytes_to_be_encoded() -> None:
         response.encode(11)
 
 
-def test_the_cause_is_kept() -> None:
+def test_an_unwritable_message_has_the_original_error_as_its_cause() -> None:
     with pytest.raises(UnwritableMessage) as caught:
         make(max_wait_ms=2**31).encode(4)
     assert caught.value.__cause__ is not None

@@ -23,7 +23,9 @@ from tailrace.protocol.errors import UnsupportedVersion
     ("text", "inside", "outside"),
     [("3", [3], [2, 4]), ("3-5", [3, 5], [2, 6]), ("3+", [3, 32767], [2]), ("none", [], [0, 1]), (None, [], [0])],
 )
-def test_version_ranges(text: str | None, inside: list[int], outside: list[int]) -> None:
+def test_a_version_range_contains_the_versions_of_its_notation(
+    text: str | None, inside: list[int], outside: list[int]
+) -> None:
     versions = Versions.parse(text)
     assert all(version in versions for version in inside)
     assert not any(version in versions for version in outside)
@@ -46,7 +48,7 @@ def test_a_version_range_is_shown_as_it_is_written(text: str) -> None:
         ("group", "group"),
     ],
 )
-def test_attribute_names(name: str, attribute: str) -> None:
+def test_field_names_become_python_attribute_names(name: str, attribute: str) -> None:
     assert attribute_name(name) == attribute
 
 
