@@ -230,6 +230,10 @@ def test_without_a_login_nothing_is_shown(secured: ConsoleClient) -> None:
     assert stranger.get("topics/list").status == 401
 
 
+def test_a_deeply_nested_login_is_malformed(secured: ConsoleClient) -> None:
+    assert secured.post("login", body="[" * 100_000).status == 400
+
+
 def test_a_visitor_sees_what_the_access_control_lists_allow(secured: ConsoleClient) -> None:
     reader = ConsoleClient(secured.address)
     assert reader.log_in("reader", "reader-secret").status == 200

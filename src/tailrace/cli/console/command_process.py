@@ -80,13 +80,16 @@ class CommandRunner:
             self._slots.release()
 
     async def stream(self, words: Sequence[str]) -> AsyncIterator[bytes]:
-        """Run a command and yield its lines as they come, until it ends or the iterator is closed. Raise TooBusy."""
+        """Run a command and yield its lines as they come, until it ends or the iterator is closed.
+
+        Raise TooBusy, or TooLong if a line is too long.
+        """
         if self._streams >= STREAMS_MAX:
             raise TooBusy(f"{STREAMS_MAX} live views are open already: close one of them")
         self._streams += 1
         try:
             async with self._started(words, b"") as command:
-                while line := await command.out.readline():
+                while line := await command.line():
                     yield line.rstrip(b"\n")
                 if error := await command.read(command.err):
                     yield error.splitlines()[-1]
@@ -126,6 +129,13 @@ class _Command:
             if len(data) > OUTPUT_BYTES_MAX:
                 raise TooLong(f"the command printed more than {OUTPUT_BYTES_MAX >> 20} MB: ask for less")
         return bytes(data)
+
+    async def line(self) -> bytes:
+        """Return the next line that the command prints. Raise TooLong."""
+        try:
+            return await self.out.readline()
+        except ValueError as error:
+            raise TooLong(f"a line has more than {LINE_BYTES_MAX >> 20} MB: run the command in a terminal") from error
 
     async def status(self) -> int:
         await asyncio.to_thread(self._process.join, _ENDED_S)

@@ -21,6 +21,14 @@ class Request:
     body: bytes = b""
 
     @property
+    def has_valid_target(self) -> bool:
+        """Return True if `path` and `query` can be read."""
+        try:
+            return bool(self.path) and self.query is not None
+        except ValueError:
+            return False
+
+    @property
     def path(self) -> str:
         return unquote(urlsplit(self.target).path)
 

@@ -2,7 +2,8 @@
 
 Everything that a client can make the server hold is bounded: the number of connections, the size of a request's head
 and body, and the bytes that wait to be sent. A request has to arrive in time, and a client has to take each piece of a
-response in time. When there are too many connections, a further one is refused with status 503.
+response in time. When there are too many connections, the one that has waited longest for a request is closed. If all
+have requests, the new one is refused with status 503.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class HttpServer:
         self._handler = handler
         self._tls = tls
         self._connections = 0
+        self._idle: dict[_Connection, None] = {}  # without a whole request, the one with the longest wait first
         self._server: asyncio.Server | None = None
 
     async def listen(self, host: str, port: int) -> int:
@@ -58,8 +60,10 @@ class HttpServer:
         try:
             connection = _Connection(reader, writer)
             if self._connections > CONNECTIONS_MAX:
-                await connection.refuse(503, "too many connections")
-                return
+                if not self._idle:
+                    await connection.refuse(503, "too many connections")
+                    return
+                next(iter(self._idle)).abort()
             while await self._serve_one(connection):
                 pass
         except (OSError, TimeoutError, h11.RemoteProtocolError, asyncio.IncompleteReadError):
@@ -74,12 +78,15 @@ class HttpServer:
 
     async def _serve_one(self, connection: _Connection) -> bool:
         """Answer one request. Return False if the connection is to be closed."""
+        self._idle[connection] = None
         try:
             request = await connection.receive()
         except h11.RemoteProtocolError as error:
             if connection.can_respond:
                 await connection.refuse(error.error_status_hint, str(error))
             return False
+        finally:
+            del self._idle[connection]
         if request is None:
             return False
         await connection.send(await self._handler(request), is_head=request.method == "HEAD")
@@ -92,6 +99,9 @@ class _Connection:
         self._writer = writer
         self._state = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
         writer.transport.set_write_buffer_limits(high=UNSENT_BYTES_MAX)
+
+    def abort(self) -> None:
+        self._writer.transport.abort()
 
     @property
     def can_respond(self) -> bool:
@@ -122,7 +132,10 @@ class _Connection:
                 if len(body) > BODY_BYTES_MAX:
                     raise h11.RemoteProtocolError(f"a body of more than {BODY_BYTES_MAX} bytes", 413)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
-        return Request(head.method.decode("ascii"), head.target.decode("latin-1"), headers, bytes(body))
+        request = Request(head.method.decode("ascii"), head.target.decode("latin-1"), headers, bytes(body))
+        if not request.has_valid_target:
+            raise h11.RemoteProtocolError("the address of the request is malformed, or has more than 50 parameters")
+        return request
 
     async def _event(self) -> Any:
         while (event := self._state.next_event()) is h11.NEED_DATA:

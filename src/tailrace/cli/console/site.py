@@ -103,7 +103,7 @@ class Site:
         try:
             fields = json.loads(request.body)
             user, password = str(fields["user"]), str(fields["password"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return Response.of_error(400, "a login is a JSON object with `user` and `password`")
         visitor = Visitor(user, password, 0)
         try:
@@ -187,7 +187,7 @@ class Site:
                     yield b"event: end\ndata: {}\n\n"
                     return
                 yield b"data: " + line + b"\n\n"
-        except TooBusy as error:
+        except (TooBusy, TooLong) as error:
             yield b"event: refused\ndata: " + json.dumps({"message": str(error)}).encode() + b"\n\n"
         finally:
             if waiting is not None:

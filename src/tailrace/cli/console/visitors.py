@@ -68,14 +68,22 @@ def foreign_reason(request: Request, settings: ConsoleSettings) -> str | None:
     change something need a header of their own, and the Origin of this page.
     """
     host = request.headers.get("host", "")
-    name = urlsplit(f"//{host}").hostname or ""
+    name = _host_name(f"//{host}")
     if not (is_loopback(name) or name in (settings.host, *settings.host_names)):
         return f"the host name {name!r} is not one of the console's: start it with --host-name {name}"
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != host:
+    if origin is not None and origin.partition("://")[2] != host:
         return f"a page of {origin} may not use the console"
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return "a page of another site may not use the console"
     if request.method == "POST" and OWN_HEADER not in request.headers:
         return f"a request that changes something needs the header {OWN_HEADER}"
     return None
+
+
+def _host_name(address: str) -> str:
+    """Return the host of an address, or "" if it is malformed."""
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""

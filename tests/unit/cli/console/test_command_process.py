@@ -80,6 +80,18 @@ def test_a_stream_yields_lines_and_ends_its_process_when_closed(tmp_path: Path) 
     run(act)
 
 
+def test_a_line_beyond_the_limit_ends_the_stream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(command_process, "LINE_BYTES_MAX", 20)
+    data = write_directory(tmp_path / "data", "plain")
+
+    async def act(runner: CommandRunner) -> None:
+        with pytest.raises(TooLong, match="a line has more than"):
+            async for _ in runner.stream(["log", "dump", "--json", "--only=log", "--", str(data)]):
+                pass
+
+    run(act)
+
+
 def test_streams_and_waiting_commands_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command_process, "STREAMS_MAX", 0)
     monkeypatch.setattr(command_process, "WAITING_MAX", 0)

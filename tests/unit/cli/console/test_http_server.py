@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
@@ -78,6 +79,8 @@ def test_a_request_that_arrives_in_pieces_gets_a_response() -> None:
             b"400",
         ),
         (b"nonsense\r\n\r\n", b"400"),
+        (b"GET //[ HTTP/1.1\r\n" + CLOSE, b"400"),
+        (b"GET /?" + b"&".join([b"x=1"] * 51) + b" HTTP/1.1\r\n" + CLOSE, b"400"),
     ],
 )
 def test_an_invalid_or_large_request_is_refused_and_the_connection_closed(data: bytes, status: bytes) -> None:
@@ -153,14 +156,40 @@ def test_a_stream_ends_when_its_client_disconnects() -> None:
 
 
 def test_a_connection_beyond_the_limit_is_refused() -> None:
+    done = asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        await done.wait()
+        return Response(200)
+
     async def act(port: int) -> None:
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(CONNECTIONS_MAX)]
-        await asyncio.sleep(0.05)
-        assert b" 503 " in await exchange(port, b"GET / HTTP/1.1\r\n" + CLOSE)
         for _, writer in held:
+            writer.write(b"GET / HTTP/1.1\r\n" + CLOSE)
+        await asyncio.sleep(0.1)
+        assert b" 503 " in await exchange(port, b"GET / HTTP/1.1\r\n" + CLOSE)
+        done.set()
+        for reader, writer in held:
+            assert b" 200 " in await reader.read()
             writer.close()
         while b" 200 " not in await exchange(port, b"GET / HTTP/1.1\r\n" + CLOSE):
             await asyncio.sleep(0.01)
+
+    served(act, handler)
+
+
+def test_a_new_connection_takes_the_place_of_the_one_with_the_longest_wait_for_a_request() -> None:
+    async def act(port: int) -> None:
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(CONNECTIONS_MAX)]
+        for _, writer in held[1:]:
+            writer.write(b"GET / HTTP/1.1\r\nHost:")
+        await asyncio.sleep(0.1)
+        assert b" 200 " in await exchange(port, b"GET / HTTP/1.1\r\n" + CLOSE)
+        with suppress(ConnectionResetError):
+            assert await held[0][0].read() == b""
+        assert not held[1][0].at_eof()
+        for _, writer in held:
+            writer.close()
 
     served(act)
 
