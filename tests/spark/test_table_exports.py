@@ -10,6 +10,7 @@ import pytest
 
 import tailrace as tailrace_package
 from tailrace.spark.jobs.place import Place
+from tailrace.spark.tables.round_writer import Append
 from tailrace.spark.tables.table_export import ExportSettings, TableExport, export_once
 from tailrace.spark.tables.topic_source import TopicSource
 from tests.support.command import tailrace
@@ -31,7 +32,7 @@ def broker(tmp_path: Path) -> Iterator[Any]:
 @pytest.mark.parametrize("form", FORMATS)
 def test_sparks_workers_write_the_files_and_merge_them(form: str, spark: Any, broker: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    settings = ExportSettings(partition_by=("partition",), round_bytes=800)
+    settings = ExportSettings(rounds=Append(("partition",)), round_bytes=800)
     with TopicSource(Place.parse(broker.bootstrap), ["t"]) as source:
         export = TableExport(spark, source, opened(form, out), settings)
         found = export_once(export)
@@ -60,6 +61,17 @@ def test_the_command_exports_and_continues(form: str, spark: Any, broker: Any, t
     assert again.status == 0, again.err
     assert "5 records in 1 file" in again.out
     assert offsets(form, out) == [*ROWS, *[(2, n) for n in range(20, 25)]]
+
+
+def test_the_command_keeps_one_row_for_each_key(spark: Any, broker: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = ["job", "export", broker.bootstrap, str(out / "delta"), "--topic", "t", "--to", "delta", "--latest"]
+    assert tailrace(*command, "--json").json["records"] == 90
+    put(broker.bootstrap, "t", 2, [(b"key 3", b"new"), (b"key 4", None)])
+    again = tailrace(*command)
+    assert again.status == 0, again.err
+    wanted = [row for row in ROWS if row not in ((2, 3), (2, 4))]
+    assert offsets("delta", out) == [*wanted, (2, 20)]
 
 
 def test_a_missing_catalog_is_reported_in_one_sentence(spark: Any, broker: Any, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from tailrace.spark.jobs.place import Place
 from tailrace.spark.tables.formats.delta import DeltaTable
 from tailrace.spark.tables.formats.iceberg import IcebergTable
 from tailrace.spark.tables.formats.table import Table
+from tailrace.spark.tables.latest.latest_rounds import LatestRounds
+from tailrace.spark.tables.round_writer import Append
 from tailrace.spark.tables.table_export import Exported, ExportSettings, TableExport, export_once
 from tailrace.spark.tables.topic_source import TopicSource
 from tests.support.inline_spark import InlineSpark
@@ -33,9 +35,13 @@ def export(form: str, folder: Path, source: str, /, topics: Sequence[str] = ("t"
     """Export once, in this process."""
     files = settings.pop("files", None)
     read_committed = settings.pop("read_committed", True)
+    rounds = LatestRounds(settings.pop("buckets", None)) if settings.pop("latest", False) else None
+    rounds = rounds or Append(settings.pop("partition_by", ()))
     place = None if files is None else Place.parse(str(files))
     with TopicSource(Place.parse(source), topics, files=place, read_committed=read_committed) as topic_source:
-        return export_once(TableExport(InlineSpark(), topic_source, opened(form, folder), ExportSettings(**settings)))
+        return export_once(
+            TableExport(InlineSpark(), topic_source, opened(form, folder), ExportSettings(rounds=rounds, **settings))
+        )
 
 
 def arrow_table(form: str, folder: Path) -> Any:

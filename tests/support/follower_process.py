@@ -1,6 +1,6 @@
 """A follower in a process of its own, which kills itself at a chosen point: `python -m tests.support.follower_process`.
 
-The argument is JSON: form, folder, bootstrap, topics, point, count, settings. The process dies with SIGKILL when the
+The argument is JSON: form, folder, bootstrap, topics, point, count, latest. The process dies with SIGKILL when the
 point is reached for the count-th time. Points: write (files are written), commit (the table is committed, the answer is
 not there yet), end (the answer is there), merge (files are merged, not committed), time:SECONDS, none.
 """
@@ -20,9 +20,11 @@ from typing import Any
 from tailrace.spark.jobs.place import Place
 from tailrace.spark.source.group_commits import GroupCommits
 from tailrace.spark.source.options import WireOptions
-from tailrace.spark.tables import table_export
+from tailrace.spark.tables import round_writer
 from tailrace.spark.tables.follow import Follower, FollowPolicy
 from tailrace.spark.tables.formats import iceberg_maintenance
+from tailrace.spark.tables.latest import latest_rounds
+from tailrace.spark.tables.latest.latest_rounds import LatestRounds
 from tailrace.spark.tables.round_files import RoundFiles
 from tailrace.spark.tables.table_export import ExportSettings, TableExport
 from tailrace.spark.tables.topic_source import TopicSource
@@ -50,9 +52,9 @@ def after(owner: Any, name: str, count: int) -> None:
     setattr(owner, name, call)
 
 
-def arm(form: str, point: str, count: int) -> None:
+def arm(form: str, point: str, count: int, *, is_latest: bool) -> None:
     if point == "write":
-        after(table_export, "run_tasks", count)
+        after(latest_rounds if is_latest else round_writer, "run_grouped" if is_latest else "run_tasks", count)
     elif point == "merge" and form == "iceberg":
         after(iceberg_maintenance, "run_tasks", count)
     elif point == "end":
@@ -73,14 +75,16 @@ def arm(form: str, point: str, count: int) -> None:
 
 def main() -> None:
     asked = json.loads(sys.argv[1])
-    arm(asked["form"], asked["point"], asked["count"])
+    is_latest = bool(asked.get("latest"))
+    arm(asked["form"], asked["point"], asked["count"], is_latest=is_latest)
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     place = Place.parse(asked["bootstrap"])
     files = None if asked.get("files") is None else Place.parse(asked["files"])
     with TopicSource(place, asked["topics"], files=files) as source:
         table = opened(asked["form"], Path(asked["folder"]))
-        export = TableExport(InlineSpark(), source, table, ExportSettings(**asked.get("settings", {})))
+        settings = ExportSettings(rounds=LatestRounds(4)) if is_latest else ExportSettings()
+        export = TableExport(InlineSpark(), source, table, settings)
         group = None
         if asked.get("group"):
             group = GroupCommits(asked["group"], WireOptions(bootstrap=asked["bootstrap"]))

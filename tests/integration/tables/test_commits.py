@@ -14,7 +14,7 @@ from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.place import Place
-from tailrace.spark.tables import table_export
+from tailrace.spark.tables import round_writer
 from tailrace.spark.tables.formats import delta, iceberg
 from tailrace.spark.tables.row_form import RECORD_SCHEMA
 from tailrace.spark.tables.table_export import Exported, ExportSettings, TableExport, export_once
@@ -51,7 +51,7 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 def before_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any], *, times: int = 1) -> None:
     """Call `act` when files are written, before the commit."""
     calls = iter(range(times))
-    real = table_export.run_tasks
+    real = round_writer.run_tasks
 
     def run_tasks(*args: Any, **kwargs: Any) -> Any:
         found = real(*args, **kwargs)
@@ -59,7 +59,7 @@ def before_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any], *, ti
             act()
         return found
 
-    monkeypatch.setattr(table_export, "run_tasks", run_tasks)
+    monkeypatch.setattr(round_writer, "run_tasks", run_tasks)
 
 
 def test_two_exports_at_the_same_time_add_each_record_once(
@@ -217,14 +217,14 @@ def test_records_deleted_before_an_export_are_an_error_or_counted_as_lost(
 def test_records_deleted_during_a_round_are_an_error_or_counted_as_lost(
     form: str, broker: tailrace.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = table_export.write_tasks
+    real = round_writer.write_tasks
 
     def write_tasks(*args: Any, **kwargs: Any) -> Any:
         with ClusterClient(broker.bootstrap) as cluster:
             delete_records(cluster, {TopicPartition("t", 0): 6})
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(table_export, "write_tasks", write_tasks)
+    monkeypatch.setattr(round_writer, "write_tasks", write_tasks)
     # The table has the topic, so its records are expected from offset 0 on.
     export(form, tmp_path, broker.bootstrap, ["t"], allow_loss=True)
     assert offsets(form, tmp_path) == [(0, n) for n in range(6, 10)] + ALL[10:]

@@ -26,7 +26,7 @@ from tailrace.spark.source.group_commits import GroupCommits
 from tailrace.spark.source.options import WireOptions
 from tailrace.spark.source.transports.segment_feed import SegmentSlice
 from tailrace.spark.source.transports.wire_transport import FetchSlice
-from tailrace.spark.tables import table_export
+from tailrace.spark.tables import round_writer
 from tailrace.spark.tables.follow import Follower, FollowPolicy
 from tailrace.spark.tables.table_export import Exported, ExportSettings, TableExport
 from tailrace.spark.tables.topic_source import TopicSource
@@ -225,13 +225,13 @@ def test_a_follower_that_retention_overtook_counts_the_lost_offsets(
 def slices_of(monkeypatch: pytest.MonkeyPatch) -> list[type]:
     """Note the kinds of slices that are read."""
     kinds: list[type] = []
-    real = table_export.write_tasks
+    real = round_writer.write_tasks
 
     def write_tasks(slices: Any, *rest: Any) -> Any:
         kinds.extend(type(one) for one in slices)
         return real(slices, *rest)
 
-    monkeypatch.setattr(table_export, "write_tasks", write_tasks)
+    monkeypatch.setattr(round_writer, "write_tasks", write_tasks)
     return kinds
 
 

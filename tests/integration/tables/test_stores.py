@@ -16,6 +16,7 @@ from tailrace.spark.jobs.place import Place
 from tailrace.spark.tables.formats.delta import DeltaTable
 from tailrace.spark.tables.formats.iceberg import IcebergTable
 from tailrace.spark.tables.formats.table import Table
+from tailrace.spark.tables.round_writer import Append
 from tailrace.spark.tables.row_form import RECORD_SCHEMA
 from tailrace.spark.tables.table_export import Exported, ExportSettings, TableExport, export_once
 from tailrace.spark.tables.topic_source import TopicSource
@@ -85,7 +86,7 @@ def s3_table(form: str, s3: str, folder: Path) -> Table:
 
 def run(table: Table, broker: tailrace.Broker) -> Exported:
     with TopicSource(Place.parse(broker.bootstrap), ["t"]) as source:
-        return export_once(TableExport(InlineSpark(), source, table, ExportSettings(partition_by=("partition",))))
+        return export_once(TableExport(InlineSpark(), source, table, ExportSettings(rounds=Append(("partition",)))))
 
 
 def count(table: Table) -> int:

@@ -58,9 +58,18 @@ def test_a_malformed_size_is_refused(text: str) -> None:
         (["--to", "iceberg", "--path", "/data", "--batch-offsets", "5"], "--batch-offsets is for --to parquet"),
         (["--format", "delta", "--group", "g"], "--group needs --follow"),
         (["--to", "iceberg", "--keep-snapshots", "5"], "--keep-snapshots needs --follow"),
+        (["--to", "parquet", "--latest"], "--latest is for --to iceberg and delta, not for --to parquet"),
+        (["--to", "delta", "--buckets", "4"], "--buckets has no effect without --latest"),
+        (["--to", "delta", "--latest", "--partition-by", "date"], "--latest divides the table by its keys"),
+        (
+            ["--to", "delta", "--latest", "--value-format", "string", "--key-format", "string"],
+            "--latest compares the bytes of keys",
+        ),
+        (["--to", "delta", "--latest", "--merge-every", "2"], "--latest leaves no small files to merge"),
+        (["--to", "delta", "--latest", "--buckets", "5000"], "a table has at most 4,096 buckets, not 5,000"),
     ],
 )
-def test_an_export_refuses_options_of_another_target(
+def test_an_export_refuses_options_that_have_no_effect(
     options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["job", "export", "/data", "lake.orders", "--topic", "orders", *options]) == 2

@@ -20,6 +20,8 @@ _ONLY = {
     "follow": ("iceberg", "delta"),
     "files": ("iceberg", "delta"),
     "group": ("iceberg", "delta"),
+    "latest": ("iceberg", "delta"),
+    "buckets": ("iceberg", "delta"),
     "target_file_size": ("iceberg", "delta"),
     "round_size": ("iceberg", "delta"),
     "keep_snapshots": ("iceberg", "delta"),
@@ -63,6 +65,7 @@ def add(verbs: Verbs) -> None:
           tailrace job export localhost:9092 lake.orders --topic orders --to iceberg --catalog-property type=sql
               --catalog-property uri=sqlite:////tables/catalog.db --catalog-property warehouse=file:///tables
           tailrace job export localhost:9092 s3://lake/orders --topic orders --to delta --follow --group lake
+          tailrace job export localhost:9092 s3://lake/customers --topic customers --to delta --latest
           tailrace job export localhost:9092 lake.orders --topic orders --to iceberg --catalog prod
               --value-format avro --schema-registry http://registry:8081
           tailrace job export /data /tables/orders --topic orders --value-format json --schema 'id int, total double'
@@ -148,7 +151,19 @@ def _add_tables(export: argparse.ArgumentParser) -> None:
         "--round-size",
         metavar="SIZE",
         type=size,
-        help="maximum size of the records of one commit, before compression (default: 16g, with --follow 2g)",
+        help="maximum size of the records of one commit, uncompressed (default: 16g, with --follow or --latest 2g)",
+    )
+    tables.add_argument(
+        "--latest",
+        action="store_true",
+        default=None,
+        help="one row for each key, with its newest value, as in a compacted topic; a record without value deletes it",
+    )
+    tables.add_argument(
+        "--buckets",
+        metavar="N",
+        type=positive,
+        help="number of buckets of a new table with --latest; a commit rewrites those with changed keys (default: 16)",
     )
     tables.add_argument(
         "--path",
@@ -177,14 +192,13 @@ def _add_follow(export: argparse.ArgumentParser) -> None:
         "--merge-every",
         metavar="N",
         type=natural,
-        default=8,
         help="look for small files to merge after every N commits; 0: never (default: 8)",
     )
     follow.add_argument(
         "--keep-snapshots",
         metavar="HOURS",
         type=positive,
-        help="remove snapshots older than this, and the files that only they need (default: keep all)",
+        help="remove snapshots older than this, and the files that only they need (default: keep all, with --latest 1)",
     )
 
 

@@ -19,9 +19,12 @@ from tailrace.cli.output import count_text, json_document, print_lines, size_tex
 if TYPE_CHECKING:
     from tailrace.spark.tables.follow import Progress
     from tailrace.spark.tables.formats.table import Table
+    from tailrace.spark.tables.round_writer import RoundWriter
     from tailrace.spark.tables.table_export import Exported, ExportSettings
 
-_ROUND_BYTES = 2 * 1024**3  # of a follower
+_ROUND_BYTES = 2 * 1024**3  # of a follower, and of tasks that hold the records of a bucket in memory
+_MERGE_EVERY = 8  # rounds of a follower
+_LATEST_SNAPSHOT_HOURS = 1  # each round of --latest leaves a whole copy of the files that it replaced
 
 
 def run_tables(options: argparse.Namespace) -> int:
@@ -66,12 +69,33 @@ def _settings(options: argparse.Namespace) -> ExportSettings:
 
     return ExportSettings(
         form=row_form(options),
-        partition_by=tuple(name for name in options.partition_by.split(",") if name),
+        rounds=_rounds(options),
         target_bytes=options.target_file_size or TARGET_BYTES,
         compression=options.compression,
         allow_loss=options.allow_loss,
-        round_bytes=options.round_size or (_ROUND_BYTES if options.follow else ROUND_BYTES),
+        round_bytes=options.round_size or (_ROUND_BYTES if options.follow or options.latest else ROUND_BYTES),
     )
+
+
+def _rounds(options: argparse.Namespace) -> RoundWriter:
+    from tailrace.spark.jobs.errors import JobError
+    from tailrace.spark.tables.latest.latest_rounds import LatestRounds
+    from tailrace.spark.tables.round_writer import Append
+
+    if not options.latest:
+        if options.buckets is not None:
+            raise CommandError("--buckets has no effect without --latest")
+        return Append(tuple(name for name in options.partition_by.split(",") if name))
+    if options.partition_by:
+        raise CommandError("--latest divides the table by its keys, so it cannot be combined with --partition-by")
+    if options.key_format is not None:
+        raise CommandError("--latest compares the bytes of keys, so it cannot be combined with --key-format")
+    if options.merge_every is not None:
+        raise CommandError("--latest leaves no small files to merge, so it cannot be combined with --merge-every")
+    try:
+        return LatestRounds(options.buckets)
+    except JobError as error:
+        raise CommandError(str(error)) from None
 
 
 def _follow(options: argparse.Namespace, export: Any, bootstrap: str | None) -> Exported:
@@ -79,10 +103,10 @@ def _follow(options: argparse.Namespace, export: Any, bootstrap: str | None) -> 
     from tailrace.spark.source.options import WireOptions
     from tailrace.spark.tables.follow import Follower, FollowPolicy
 
-    hours = options.keep_snapshots
+    hours = options.keep_snapshots or (_LATEST_SNAPSHOT_HOURS if options.latest else None)
     policy = FollowPolicy(
         freshness_s=options.freshness,
-        merge_every=options.merge_every,
+        merge_every=_MERGE_EVERY if options.merge_every is None else options.merge_every,
         keep_snapshots_s=None if hours is None else hours * 3600.0,
     )
     with ExitStack() as stack:

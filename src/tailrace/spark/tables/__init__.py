@@ -12,6 +12,8 @@ table_ends.py    TableEnds: where a table ends, and Round: the offsets of one co
 table_offsets.py  the offsets at which a table stands, for queries that continue there
 write_task.py    the tasks: decode slices, convert rows, write files
 row_form.py      RowForm: converts the decoded records of a slice into the rows of the table
+round_writer.py  RoundWriter: writes and commits a round; Append adds every record as a row
+latest/          tables with one row for each key
 formats/         Iceberg and Delta: commits, ends, maintenance
 files/           Parquet files and their location
 """

@@ -13,16 +13,15 @@ from typing import Any
 
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.job import run_tasks
-from tailrace.spark.tables.formats.partitioning import check_partitions
 from tailrace.spark.tables.formats.table import Merged, Table
 from tailrace.spark.tables.round_files import RoundFiles
 from tailrace.spark.tables.round_plan import RoundPlan, plan_round
+from tailrace.spark.tables.round_writer import Append, RoundInput, RoundWriter
 from tailrace.spark.tables.row_form import PlainRows, RowForm
 from tailrace.spark.tables.table_ends import Overtaken, Round
 from tailrace.spark.tables.throughput import Throughput
 from tailrace.spark.tables.topic_source import Offsets, TopicSource
-from tailrace.spark.tables.write_task import RecordsLost, Written, write_slices, write_tasks
+from tailrace.spark.tables.write_task import RecordsLost, Written
 
 TARGET_BYTES = 256 * 1024 * 1024
 ROUND_BYTES = 16 * 1024 * 1024 * 1024
@@ -32,7 +31,7 @@ _ATTEMPTS = 10  # to plan a round again after another program or the retention h
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSettings:
     form: RowForm = field(default_factory=PlainRows)
-    partition_by: tuple[str, ...] = ()
+    rounds: RoundWriter = field(default_factory=Append)
     target_bytes: int = TARGET_BYTES
     compression: str = "zstd"
     allow_loss: bool = False
@@ -75,10 +74,8 @@ class TableExport:
 
     def open(self) -> None:
         """Open the table, or create it. Raise JobError if it cannot take the records."""
-        form = self.settings.form
         self._source.identities()
-        partition_by = check_partitions(self.settings.partition_by, form.schema)
-        self._form = form.with_schema(self.table.open(form.schema, partition_by, evolves=form.evolves))
+        self._form = self.settings.rounds.open(self.table, self.settings.form)
         self._files = RoundFiles(self.table.storage)
         self._files.sweep(self.table)
 
@@ -107,6 +104,8 @@ class TableExport:
 
     def merge(self) -> Merged:
         """Merge small files of the table."""
+        if not self.settings.rounds.merges:
+            return Merged()
         try:
             return self.table.merge(
                 self._spark, target_bytes=self.settings.target_bytes, compression=self.settings.compression
@@ -185,17 +184,12 @@ class TableExport:
         )
         self._files.begin(round_)
         try:
-            written = run_tasks(
-                self._spark,
-                write_tasks(slices, self._form, layout, size),
-                write_slices,
-                label=f"export to {self.table.name}",
-            )
-            files = [file for one in written for file in one.files]
-            self.table.add(round_, files)
+            wanted = RoundInput(round_, slices, self._form, layout, size)
+            written = settings.rounds.write(self._spark, self.table, wanted)
         except (Overtaken, RecordsLost):
             self._files.discard(round_)  # the table refused the round, so no commit names its files
             raise
+        files = [file for one in written for file in one.files]
         self._files.end(round_, files)
         self._throughput.note(
             sum(wanted.size for wanted in plan.ranges),

@@ -65,9 +65,13 @@ def _write(task: WriteTask) -> Written:
         return Written(files.close(), records, source_bytes, task.form.broken - broken_before)
     except OffsetRangeLost as error:
         files.abandon()
-        raise RecordsLost(
-            f"{str(error).partition(';')[0]}; --allow-loss exports the remaining records and counts the lost offsets"
-        ) from None
+        raise records_lost(error) from None
     except BaseException:
         files.abandon()
         raise
+
+
+def records_lost(error: OffsetRangeLost) -> RecordsLost:
+    return RecordsLost(
+        f"{str(error).partition(';')[0]}; --allow-loss exports the remaining records and counts the lost offsets"
+    )

@@ -65,6 +65,12 @@ class _OpenFile:
     held_rows: int = 0
 
 
+class _Writer(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no types
+    def abandon(self) -> None:
+        """Leave the file incomplete. Otherwise Python would complete it when it deletes this object."""
+        self.is_open = False
+
+
 class ParquetFiles:
     """The files of one task. `write` adds rows; `close` returns all files."""
 
@@ -103,6 +109,7 @@ class ParquetFiles:
     def abandon(self) -> None:
         """Close the files without a valid end, after an error."""
         for file in self._open.values():
+            file.writer.abandon()
             file.sink.close()
         self._open = {}
 
@@ -112,7 +119,7 @@ class ParquetFiles:
         path = f"{self._layout.folder}/{folders}{self._name}-{self._count:04d}.parquet"
         self._count += 1
         sink = self._system.open_output_stream(f"{self._root}/{path}" if self._root else path)
-        writer = pq.ParquetWriter(
+        writer = _Writer(
             sink,
             self._schema,
             compression=self._layout.compression,

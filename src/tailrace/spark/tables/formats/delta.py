@@ -24,9 +24,10 @@ from tailrace.spark.tables.files.parquet_files import DataFile, FileLayout
 from tailrace.spark.tables.files.storage import DeltaStorage
 from tailrace.spark.tables.formats.merge_plan import SmallFile, plan_merges
 from tailrace.spark.tables.formats.partitioning import delta_columns
-from tailrace.spark.tables.formats.table import Expired, Merged
-from tailrace.spark.tables.table_ends import COMMIT, Round, TableEnds, TopicEnds, to_properties
-from tailrace.spark.typed.evolution.evolve_tables import evolve_delta
+from tailrace.spark.tables.formats.stored_file import ParquetRows, StoredFile
+from tailrace.spark.tables.formats.table import NO_PROPERTIES, Expired, Merged
+from tailrace.spark.tables.table_ends import COMMIT, Overtaken, Round, TableEnds, TopicEnds, to_properties
+from tailrace.spark.typed.evolution.evolve_tables import delta_schema, evolve_delta
 
 ATTEMPTS = 10
 _PAUSE_S = 0.2
@@ -70,7 +71,14 @@ class DeltaTable:
 
     # Opening
 
-    def open(self, schema: Any, partition_by: Sequence[str], *, evolves: bool = False) -> Any:
+    def open(
+        self,
+        schema: Any,
+        partition_by: Sequence[str],
+        *,
+        evolves: bool = False,
+        properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> Any:
         full, columns = delta_columns(partition_by, schema)
 
         def create() -> Any:
@@ -80,6 +88,8 @@ class DeltaTable:
                 mode="ignore",
                 partition_by=list(columns),
                 storage_options=self.storage.options,
+                configuration=dict(properties),
+                raise_if_key_not_exists=False,
             )
             return self._load()
 
@@ -132,6 +142,20 @@ class DeltaTable:
                     "the offsets in the table, so the removed records would be missing; export into another table"
                 )
 
+    def properties(self) -> Mapping[str, str] | None:
+        def read() -> Mapping[str, str] | None:
+            try:
+                found: Mapping[str, str] = self._load().metadata().configuration
+            except self._rs.exceptions.TableNotFoundError:
+                return None
+            return found
+
+        found: Mapping[str, str] | None = self._tried(read, "cannot be loaded")
+        return found
+
+    def schema(self) -> Any:
+        return self._tried(lambda: delta_schema(self._load()), "cannot be loaded")
+
     def layout(self, round_id: str, *, target_bytes: int, compression: str) -> FileLayout:
         return FileLayout(
             self.storage,
@@ -151,14 +175,37 @@ class DeltaTable:
         return found
 
     def add(self, round_: Round, files: Sequence[DataFile]) -> None:
+        self.replace(round_, (), files)
+
+    def stored_files(self) -> dict[int, list[StoredFile]]:
+        found: dict[int, list[StoredFile]] = {}
+        for path, value in self._tried(lambda: self._files_by_value(self._load()), "cannot be loaded").items():
+            found.setdefault(value, []).append(StoredFile(path, value, ParquetRows(self.storage, path)))
+        return found
+
+    def _files_by_value(self, table: Any) -> dict[str, int]:
+        """Return the files, each with its value of the only partition column."""
+        import pyarrow as pa
+
+        if "deletionVectors" in (table.protocol().reader_features or ()):
+            raise JobError(f"table {self.name} has deletion vectors, which an export with --latest cannot read")
+        found = pa.table(table.get_add_actions(flatten=True))
+        values = found.column(f"partition.{self._partition_by[0]}")
+        return dict(zip(found.column("path").to_pylist(), values.to_pylist(), strict=True))
+
+    def replace(self, round_: Round, replaced: Sequence[StoredFile], files: Sequence[DataFile]) -> None:
         from deltalake.transaction import AddAction
 
+        values = {file.partition for file in replaced}
+        removed = {file.handle for file in replaced}
         now_ms = int(time.time() * 1000)
         actions = [AddAction(file.path, file.size, _texts(file), now_ms, True, file.statistics) for file in files]
 
         def commit(table: Any) -> None:
             there = read_ends(table.transaction_version, round_.ends)
             round_.check_follows(self.name, there)
+            if removed and removed != {path for path, value in self._files_by_value(table).items() if value in values}:
+                raise Overtaken("another program has changed a file while it was rewritten")
             after = round_.ends_after(there)
             versions = [self._rs.Transaction(name, version) for name, version in to_versions(after, there).items()]
             properties = self._rs.CommitProperties(
@@ -166,7 +213,12 @@ class DeltaTable:
                 app_transactions=versions,
             )
             table.create_write_transaction(
-                actions, "append", table.schema(), list(self._partition_by), commit_properties=properties
+                actions,
+                "overwrite" if removed else "append",
+                table.schema(),
+                list(self._partition_by),
+                [(self._partition_by[0], "in", sorted(map(str, values)))] if removed else None,
+                commit_properties=properties,
             )
 
         self._commit(round_.id, commit)

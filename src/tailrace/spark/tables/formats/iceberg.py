@@ -21,11 +21,13 @@ from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.spark_session import first_sentence
 from tailrace.spark.tables.files.parquet_files import DataFile, FileLayout
 from tailrace.spark.tables.files.storage import IcebergStorage
+from tailrace.spark.tables.formats.iceberg_files import check_unchanged, rows_of, stage_replacement
 from tailrace.spark.tables.formats.iceberg_maintenance import IcebergMerge, expire_snapshots
 from tailrace.spark.tables.formats.partitioning import TimeUnit, file_columns, iceberg_fields
-from tailrace.spark.tables.formats.table import Expired, Merged
+from tailrace.spark.tables.formats.stored_file import StoredFile
+from tailrace.spark.tables.formats.table import NO_PROPERTIES, Expired, Merged
 from tailrace.spark.tables.table_ends import COMMIT, PREFIX, Round, TableEnds, read_properties, to_properties
-from tailrace.spark.typed.evolution.evolve_tables import evolve_iceberg
+from tailrace.spark.typed.evolution.evolve_tables import evolve_iceberg, iceberg_schema
 
 ATTEMPTS = 10
 _PAUSE_S = 0.2
@@ -61,27 +63,36 @@ class IcebergTable:
 
     # Opening
 
-    def open(self, schema: Any, partition_by: Sequence[str], *, evolves: bool = False) -> Any:
+    def open(
+        self,
+        schema: Any,
+        partition_by: Sequence[str],
+        *,
+        evolves: bool = False,
+        properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> Any:
         from pyiceberg.exceptions import NoSuchTableError
 
         try:
             table = self._catalog.load_table(self.name)
         except NoSuchTableError:
-            table = _tried(lambda: self._create(schema, partition_by), f"table {self.name} cannot be created")
+            table = _tried(
+                lambda: self._create(schema, partition_by, properties), f"table {self.name} cannot be created"
+            )
         except Exception as error:
             raise JobError(f"table {self.name} cannot be loaded: {first_sentence(error)}") from error
         if evolves:
             schema, table = self.evolve(schema), self._load()
         self._check_schema(table, schema)
         self._partition_by = self._check_partitions(table, partition_by)
-        properties = {key: str(value) for key, value in table.io.properties.items()}
-        self._storage = IcebergStorage(table.location().rstrip("/"), properties)
+        access = {key: str(value) for key, value in table.io.properties.items()}
+        self._storage = IcebergStorage(table.location().rstrip("/"), access)
         return schema
 
     def evolve(self, schema: Any) -> Any:
         return evolve_iceberg(self._load, schema, self.name)
 
-    def _create(self, schema: Any, partition_by: Sequence[str]) -> Any:
+    def _create(self, schema: Any, partition_by: Sequence[str], properties: Mapping[str, str]) -> Any:
         from pyiceberg.exceptions import TableAlreadyExistsError
         from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform
 
@@ -92,7 +103,9 @@ class IcebergTable:
         }
         self._catalog.create_namespace_if_not_exists(self.name.rpartition(".")[0])
         try:
-            transaction = self._catalog.create_table_transaction(self.name, schema, properties=_NEW_TABLE)
+            transaction = self._catalog.create_table_transaction(
+                self.name, schema, properties={**_NEW_TABLE, **properties}
+            )
             fields = iceberg_fields(partition_by)
             if fields:
                 with transaction.update_spec() as spec:
@@ -129,6 +142,20 @@ class IcebergTable:
             raise JobError(f"table {self.name} exists and is not partitioned by {','.join(partition_by)}")
         return file_columns(there)
 
+    def properties(self) -> Mapping[str, str] | None:
+        from pyiceberg.exceptions import NoSuchTableError
+
+        try:
+            found: Mapping[str, str] = self._catalog.load_table(self.name).properties
+        except NoSuchTableError:
+            return None
+        except Exception as error:
+            raise JobError(f"table {self.name} cannot be loaded: {first_sentence(error)}") from error
+        return found
+
+    def schema(self) -> Any:
+        return iceberg_schema(self._load())
+
     def layout(self, round_id: str, *, target_bytes: int, compression: str) -> FileLayout:
         return FileLayout(
             self.storage,
@@ -145,16 +172,33 @@ class IcebergTable:
 
     def add(self, round_: Round, files: Sequence[DataFile]) -> None:
         def stage(table: Any, transaction: Any) -> None:
-            after = round_.ends_after(snapshot_ends(table))
-            properties = to_properties(after)
-            transaction.set_properties(_with_sequence(properties, table.metadata.last_sequence_number + 1))
             transaction.add_files(
                 [f"{self.storage.location}/{file.path}" for file in files],
-                snapshot_properties={COMMIT: round_.id, **properties},
+                snapshot_properties=_stage_ends(table, transaction, round_),
                 check_duplicate_files=False,
             )
 
         self._commit(round_.id, stage, lambda table: round_.check_follows(self.name, snapshot_ends(table)))
+
+    def stored_files(self) -> dict[int, list[StoredFile]]:
+        table, found = self._load(), dict[int, list[StoredFile]]()
+        for task in table.scan().plan_files():
+            rows = rows_of(table, [task], self.storage.properties)
+            found.setdefault(task.file.partition[0], []).append(StoredFile(task, task.file.partition[0], rows))
+        return found
+
+    def replace(self, round_: Round, replaced: Sequence[StoredFile], files: Sequence[DataFile]) -> None:
+        removed = [file.handle for file in replaced]
+
+        def check(table: Any) -> None:
+            round_.check_follows(self.name, snapshot_ends(table))
+            check_unchanged(table, removed)
+
+        def stage(table: Any, transaction: Any) -> None:
+            summary = _stage_ends(table, transaction, round_)
+            stage_replacement(table, transaction, removed, files, self.storage.location, summary)
+
+        self._commit(round_.id, stage, check)
 
     def names_folder(self, round_id: str) -> bool:
         table = self._load()
@@ -205,9 +249,9 @@ class IcebergTable:
 
         def stage(table: Any, transaction: Any) -> None:
             properties = {COMMIT: found.id, **to_properties(snapshot_ends(table))}
-            merge.stage(table, transaction, found, properties)
+            stage_replacement(table, transaction, found.removed, found.added, self.storage.location, properties)
 
-        self._commit(found.id, stage, lambda table: merge.check_unchanged(table, found))
+        self._commit(found.id, stage, lambda table: check_unchanged(table, found.removed))
         return Merged(len(found.removed), len(found.added))
 
     def expire(self, older_than_ms: int) -> Expired:
@@ -263,6 +307,13 @@ def snapshot_ends(table: Any) -> TableEnds:
             )
         ends.topics[topic] = known
     return ends
+
+
+def _stage_ends(table: Any, transaction: Any, round_: Round) -> dict[str, str]:
+    """Put the ends after a round into the table's properties. Return the properties of its snapshot."""
+    properties = to_properties(round_.ends_after(snapshot_ends(table)))
+    transaction.set_properties(_with_sequence(properties, table.metadata.last_sequence_number + 1))
+    return {COMMIT: round_.id, **properties}
 
 
 def _with_sequence(properties: Mapping[str, str], number: int) -> dict[str, str]:

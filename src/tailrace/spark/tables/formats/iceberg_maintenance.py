@@ -6,7 +6,6 @@ still has all of the small files. Files with row-level deletes are left alone.
 
 from __future__ import annotations
 
-import pickle
 import struct
 import uuid
 from collections.abc import Iterator
@@ -16,23 +15,22 @@ from typing import Any, NamedTuple
 from tailrace.spark.jobs.job import run_tasks
 from tailrace.spark.tables.files.parquet_files import DataFile, FileLayout, ParquetFiles
 from tailrace.spark.tables.files.storage import IcebergStorage
+from tailrace.spark.tables.formats.iceberg_files import IcebergRows, rows_of
 from tailrace.spark.tables.formats.merge_plan import SmallFile, plan_merges
 from tailrace.spark.tables.formats.table import Expired
-from tailrace.spark.tables.table_ends import Overtaken
 
 
 class MergeTask(NamedTuple):
-    """Files of one partition that become one file. Metadata and scan tasks of pyiceberg are pickled."""
+    """Files of one partition that become one file."""
 
-    scan: bytes
-    properties: dict[str, str]
+    rows: IcebergRows
     layout: FileLayout
 
 
 @dataclass(frozen=True, slots=True)
 class MergedFiles:
     id: str
-    removed: list[Any]  # data files of pyiceberg
+    removed: list[Any]  # scan tasks of pyiceberg
     added: list[DataFile]
 
 
@@ -59,14 +57,12 @@ class IcebergMerge:
             target_bytes=2 * self._target_bytes,
             compression=self._compression,
         )
-        # Workers need the schemas of the table, but not its history.
-        metadata = self._table.metadata.model_copy(update={"snapshots": [], "snapshot_log": [], "metadata_log": []})
         tasks = [
-            MergeTask(pickle.dumps((metadata, [file.handle for file in files])), self._storage.properties, layout)
+            MergeTask(rows_of(self._table, [file.handle for file in files], self._storage.properties), layout)
             for files in merges
         ]
         added = [file for files in run_tasks(spark, tasks, merge_files, label="merge") for file in files]
-        return MergedFiles(merge_id, [file.handle.file for files in merges for file in files], added)
+        return MergedFiles(merge_id, [file.handle for files in merges for file in files], added)
 
     def _small_files(self) -> Iterator[SmallFile]:
         spec_id = self._table.spec().spec_id
@@ -78,39 +74,18 @@ class IcebergMerge:
                 first = struct.unpack("<q", low)[0] if low is not None and len(low) == 8 else 0
                 yield SmallFile(task, file.file_size_in_bytes, repr(file.partition), first)
 
-    def check_unchanged(self, table: Any, found: MergedFiles) -> None:
-        """Raise Overtaken if the table no longer has a file that was merged, or has deletes for one."""
-        there = {task.file.file_path: task for task in table.scan().plan_files()}
-        for file in found.removed:
-            if file.file_path not in there or there[file.file_path].delete_files:
-                raise Overtaken("another program has changed a file during its merge")
-
-    def stage(self, table: Any, transaction: Any, found: MergedFiles, properties: dict[str, str]) -> None:
-        from pyiceberg.io.pyarrow import parquet_file_to_data_file
-
-        with transaction.update_snapshot(snapshot_properties=properties).overwrite() as update:
-            for file in found.removed:
-                update.delete_data_file(file)
-            for file in found.added:
-                path = f"{self._storage.location}/{file.path}"
-                update.append_data_file(parquet_file_to_data_file(table.io, table.metadata, path))
-
 
 def merge_files(task: MergeTask) -> list[DataFile]:
     """Write the rows of some files into one file, in a task."""
-    from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.io.pyarrow import ArrowScan, PyArrowFileIO, schema_to_pyarrow
-
-    metadata, scan_tasks = pickle.loads(task.scan)
-    schema = schema_to_pyarrow(metadata.schema(), include_field_ids=False)
-    scan = ArrowScan(metadata, PyArrowFileIO(task.properties), metadata.schema(), AlwaysTrue())
-    files = ParquetFiles(task.layout, schema, uuid.uuid4().hex)
+    files: ParquetFiles | None = None
     try:
-        for scan_task in scan_tasks:
-            files.write(scan.to_table([scan_task]).cast(schema))
-        return files.close()
+        for rows in task.rows.read():
+            files = files or ParquetFiles(task.layout, rows.schema, uuid.uuid4().hex)
+            files.write(rows)
+        return [] if files is None else files.close()
     except BaseException:
-        files.abandon()
+        if files is not None:
+            files.abandon()
         raise
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.tables.files.parquet_files import DataFile, FileLayout
 from tailrace.spark.tables.files.storage import Storage
+from tailrace.spark.tables.formats.stored_file import StoredFile
 from tailrace.spark.tables.table_ends import Round, TableEnds
+
+NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
 
 class Merged(NamedTuple):
@@ -33,14 +37,28 @@ class Table(Protocol):
     @property
     def storage(self) -> Storage: ...
 
-    def open(self, schema: Any, partition_by: Sequence[str], *, evolves: bool = False) -> Any:
-        """Create the table if there is none. Return the schema for the rows, which may have wider types.
+    def open(
+        self,
+        schema: Any,
+        partition_by: Sequence[str],
+        *,
+        evolves: bool = False,
+        properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> Any:
+        """Create the table, with these properties, if there is none. Return the schema for the rows, which may have
+        wider types.
 
         With `evolves`, the table is changed as `evolve` does. Raise JobError if it cannot take rows of the schema.
         """
 
     def evolve(self, schema: Any) -> Any:
         """Change the table for rows of a newer schema. Return the schema for the rows."""
+
+    def properties(self) -> Mapping[str, str] | None:
+        """Return the properties of the table; None if there is no table."""
+
+    def schema(self) -> Any:
+        """Return the pyarrow.Schema of all columns of the table."""
 
     def layout(self, round_id: str, *, target_bytes: int, compression: str) -> FileLayout:
         """Return location and form of the files of a round."""
@@ -54,6 +72,15 @@ class Table(Protocol):
         The commit is repeated if another program changed the table, as long as the round follows its ends. Raise
         Overtaken if it does not: then the table names none of the files. An answer that is lost is resolved by a look
         at the table.
+        """
+
+    def stored_files(self) -> dict[int, list[StoredFile]]:
+        """Return the files of a table with one partition column of integers, by their values of it."""
+
+    def replace(self, round_: Round, replaced: Sequence[StoredFile], files: Sequence[DataFile]) -> None:
+        """Do as `add`, and remove files in the same commit: all files with their values of the partition column.
+
+        Raise Overtaken if another program has changed the files with these values.
         """
 
     def names_folder(self, round_id: str) -> bool:
