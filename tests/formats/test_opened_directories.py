@@ -140,7 +140,7 @@ def test_a_scan_of_a_clean_directory_rebuilds_the_indexes_that_were_there(name: 
 
 
 @pytest.mark.parametrize("name", CLEAN)
-def test_l8_every_stored_batch_is_whole_and_holds_what_kafka_decoded_from_it(name: str, tmp_path: Path) -> None:
+def test_l8_every_stored_batch_has_the_records_that_kafka_decoded(name: str, tmp_path: Path) -> None:
     """All codecs, control batches, gaps, delete horizons, log append time, and messages of formats 0 and 1."""
     directory = golden(name)
     found = []

@@ -15,7 +15,7 @@ ON_SPARK = [page for page in all_pages() if "spark" in page.needs and "kafka" no
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ON_SPARK, ids=lambda page: page.name)
-def test_examples_with_spark_run_as_they_stand(page: Page) -> None:
+def test_examples_with_spark_run_unchanged(page: Page) -> None:
     try:
         find_java("Spark", os.environ)
     except JavaMissing as why:

@@ -27,7 +27,9 @@ def rows(spark: Any, **options: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", [name for name in golden_names() if name != "crashed-bad-crc"])
-def test_a_golden_directory_in_a_store_gives_the_same_rows(name: str, spark: Any, s3: S3Server, tmp_path: Path) -> None:
+def test_a_golden_directory_in_an_object_store_gives_the_same_rows(
+    name: str, spark: Any, s3: S3Server, tmp_path: Path
+) -> None:
     directory = golden(name).unpack(tmp_path)
     address = s3.upload(directory, f"golden-{name}").replace("s3://", "s3a://")
     level = {"kafka.isolation.level": "read_committed"}

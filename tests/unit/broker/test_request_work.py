@@ -149,7 +149,7 @@ def test_sequences_of_an_idempotent_producer_are_checked_when_the_batch_is_appen
     assert codes(answer)[0][0] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_a_lookup_by_timestamp_searches_a_compressed_batch_beside_the_loop(beside: Beside) -> None:
+def test_a_lookup_by_timestamp_searches_a_compressed_batch_in_a_chore(beside: Beside) -> None:
     client = Client(beside.broker)
     client.send(produce(packed()), VERSION)
     beside.run_all()

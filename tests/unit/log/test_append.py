@@ -76,7 +76,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_batches_placed_together_leave_the_log_that_single_appends_leave(seed: int) -> None:
+def test_batches_placed_together_give_the_same_log_as_single_appends(seed: int) -> None:
     one_by_one, together = open_small(settings=SETTINGS), open_small(settings=SETTINGS)
     producers, chance = Producers(seed), random.Random(seed)
     placed = largest = 0

@@ -44,7 +44,7 @@ def test_l5_a_lookup_finds_the_last_entry_at_or_below(offset: int, found: tuple[
     assert offset_index(*THREE).lookup(offset) == OffsetPosition(*found)
 
 
-def test_a_lookup_with_probes_finds_the_same() -> None:
+def test_a_lookup_with_probes_has_the_same_result() -> None:
     index = offset_index(*((BASE + 3 * n, 100 * n) for n in range(1, 90)))
     for offset in range(BASE, BASE + 300):
         probes: list[int] = []
@@ -93,13 +93,13 @@ def test_truncation_drops_entries_at_or_past_the_offset(offset: int, left: int) 
     assert [index.entry(slot) for slot in range(index.count)] == [OffsetPosition(*entry) for entry in THREE[:left]]
 
 
-def test_a_sound_index_passes_the_check() -> None:
+def test_a_valid_index_passes_the_check() -> None:
     offset_index(*THREE).check()
     offset_index().check()
 
 
 @pytest.mark.parametrize("bad", ["00000004000000640000000400000065", "00000004000000640000000500000064"])
-def test_an_index_that_does_not_grow_is_corrupt_and_the_entry_named(bad: str) -> None:
+def test_an_offset_index_that_does_not_grow_is_corrupt(bad: str) -> None:
     index = offset_index()
     index.file.append(bytes.fromhex(bad))
     with pytest.raises(CorruptIndex, match="entry 1"):

@@ -66,13 +66,13 @@ def test_an_append_returns_the_log_append_time_if_the_broker_sets_it() -> None:
     assert append(open_small(), b"a").log_append_time_ms == -1
 
 
-def test_an_append_of_nothing_changes_nothing() -> None:
+def test_an_empty_append_changes_nothing() -> None:
     log = open_small()
     result = log.append_as_leader(bytearray(), leader_epoch=0, now_ms=NOW_MS)
     assert (result.first_offset, result.last_offset, log.log_end_offset) == (-1, -1, 0)
 
 
-def test_l9_a_duplicate_is_answered_with_its_original_offsets_and_not_written() -> None:
+def test_l9_a_duplicate_gets_its_original_offsets_and_is_not_written() -> None:
     log = open_small()
     append(log, b"a", b"b", producer_id=7, sequence=0, timestamp=NOW_MS + 3)
     append(log, b"c", producer_id=7, sequence=2)
@@ -82,7 +82,7 @@ def test_l9_a_duplicate_is_answered_with_its_original_offsets_and_not_written() 
     assert (log.log_end_offset, offsets(log)) == (3, [0, 2])
 
 
-def test_l9_a_gap_in_the_sequence_is_refused_and_nothing_written() -> None:
+def test_l9_a_gap_in_the_sequence_is_refused_and_not_written() -> None:
     log = open_small()
     append(log, b"a", producer_id=7, sequence=0)
     with pytest.raises(KafkaError) as caught:
@@ -98,7 +98,7 @@ def test_an_append_larger_than_a_segment_is_refused() -> None:
     assert caught.value.code is ErrorCode.RECORD_LIST_TOO_LARGE
 
 
-def test_l11_a_new_leader_epoch_is_noted_with_its_first_batch() -> None:
+def test_l11_a_new_leader_epoch_is_stored_with_its_first_offset() -> None:
     log = ten()
     assert [tuple(entry) for entry in log.epochs.entries] == [(0, 0), (1, 4), (2, 8)]
     assert log.end_of_epoch(0) == (0, 4)
@@ -112,7 +112,7 @@ def test_a_follower_writes_at_the_leaders_offsets() -> None:
     assert [tuple(entry) for entry in log.epochs.entries] == [(3, 5)]
 
 
-def test_a_follower_takes_batches_that_no_segment_has_room_for_together_one_after_the_other() -> None:
+def test_batches_too_far_apart_for_one_segment_are_appended_one_at_a_time() -> None:
     log = open_small()
     far = 2**31 + 7
     data = batch(b"a", base_offset=0, leader_epoch=3) + batch(b"b", base_offset=far, leader_epoch=4)
@@ -125,7 +125,7 @@ def test_a_follower_takes_batches_that_no_segment_has_room_for_together_one_afte
     assert log.segments.base_offsets == [0, far]
 
 
-def test_messages_of_an_old_format_end_the_knowledge_of_epochs() -> None:
+def test_messages_of_an_old_format_remove_the_leader_epochs() -> None:
     log = ten()
     data = build_messages([Record(10, NOW_MS, TimestampType.CREATE_TIME, None, b"v")], magic=1)
     result = log.append_as_follower(data, leader_epoch=5, now_ms=NOW_MS)
@@ -135,7 +135,7 @@ def test_messages_of_an_old_format_end_the_knowledge_of_epochs() -> None:
 # Transactions
 
 
-def test_l10_an_aborted_transaction_is_noted_in_the_segment_of_its_marker() -> None:
+def test_l10_an_aborted_transaction_is_in_the_index_of_its_markers_segment() -> None:
     log = open_small()
     append(log, b"a", producer_id=7, sequence=0, transactional=True)
     append(log, b"b", producer_id=8, sequence=0, transactional=True)
@@ -159,7 +159,7 @@ def test_the_last_stable_offset_waits_for_open_transactions_and_their_replicated
     assert log.last_stable_offset == 4
 
 
-def test_a_deleted_start_of_an_open_transaction_does_not_hold_the_stable_offset_below_the_log() -> None:
+def test_the_last_stable_offset_is_never_below_the_log_start() -> None:
     log = open_small()
     append(log, b"a", producer_id=7, sequence=0, transactional=True)
     append(log, b"b", b"c")
@@ -202,7 +202,7 @@ def test_l3_a_full_segment_is_sealed_and_the_next_one_starts_at_the_log_end() ->
     assert names(files, ".snapshot") == ["3.snapshot", "6.snapshot", "9.snapshot"]
 
 
-def test_l3_a_follower_rolls_to_the_first_offset_of_what_it_got() -> None:
+def test_l3_a_follower_rolls_to_the_first_offset_of_the_received_batch() -> None:
     log = ten()
     large = batch(bytes(100), base_offset=50, leader_epoch=3)
     log.append_as_follower(large, leader_epoch=3, now_ms=NOW_MS)
@@ -216,7 +216,7 @@ def test_l4_a_rolled_segment_is_flushed_soon_after() -> None:
     assert log.recovery_point == 9
 
 
-def test_l4_flush_messages_bounds_what_a_crash_may_lose() -> None:
+def test_l4_the_log_is_flushed_after_flush_messages() -> None:
     log = open_small(settings={"flush.messages": "4"})
     append(log, b"a", b"b", b"c")
     assert log.recovery_point == 0
@@ -224,7 +224,7 @@ def test_l4_flush_messages_bounds_what_a_crash_may_lose() -> None:
     assert log.recovery_point == 4
 
 
-def test_l4_flush_ms_is_looked_at_when_the_owner_asks() -> None:
+def test_l4_flush_if_due_flushes_after_flush_ms() -> None:
     log = open_small(settings={"flush.ms": "1000"})
     assert not log.flush_if_due(NOW_MS + 5000), "there is nothing to flush"
     append(log, b"a")
@@ -235,7 +235,7 @@ def test_l4_flush_ms_is_looked_at_when_the_owner_asks() -> None:
     assert not log.flush_if_due(NOW_MS + 1999)
 
 
-def test_l4_otherwise_the_page_cache_carries_it() -> None:
+def test_l4_without_flush_settings_nothing_is_flushed_until_requested() -> None:
     log = open_small()
     for _ in range(50):
         append(log, b"a")
@@ -245,7 +245,7 @@ def test_l4_otherwise_the_page_cache_carries_it() -> None:
     assert log.recovery_point == 50
 
 
-def test_rolling_an_empty_segment_begins_it_again() -> None:
+def test_rolling_an_empty_segment_replaces_it() -> None:
     files = new_files()
     log = open_small(files)
     append(log, b"a")
@@ -271,7 +271,7 @@ def test_l12_delete_records_moves_the_log_start_within_the_high_watermark() -> N
     assert (caught.value.log_start_offset, caught.value.log_end_offset) == (4, 8)
 
 
-def test_l12_segments_below_the_log_start_go_with_the_next_retention() -> None:
+def test_l12_segments_below_the_log_start_are_deleted_by_the_next_retention() -> None:
     files = new_files()
     log = ten(files)
     replicate(log)
@@ -294,14 +294,14 @@ def test_l12_epochs_move_up_with_the_log_start() -> None:
     assert files.read(f"{FOLDER}/leader-epoch-checkpoint") == b"0\n2\n1 5\n2 8\n"
 
 
-def test_l12_retention_by_size_keeps_retention_bytes() -> None:
+def test_l12_retention_by_size_keeps_at_least_retention_bytes() -> None:
     log = ten(settings={"retention.bytes": str(5 * SIZE)})
     replicate(log)
     assert log.delete_old_segments(NOW_MS)[DeletionReason.SIZE] == 1
     assert (log.log_start_offset, log.size) == (3, 7 * SIZE)
 
 
-def test_l12_retention_by_time_goes_by_the_records_own_time() -> None:
+def test_l12_retention_by_time_uses_the_timestamps_of_records() -> None:
     log = ten(settings={"retention.ms": "3000", "retention.bytes": "-1"})
     replicate(log)
     deleted = log.delete_old_segments(NOW_MS + 8001)
@@ -317,7 +317,7 @@ def test_l12_when_everything_is_too_old_an_empty_segment_remains() -> None:
     assert append(log, b"next").first_offset == 10
 
 
-def test_l12_a_compacted_log_is_not_subject_to_time_and_size() -> None:
+def test_l12_a_compacted_log_ignores_retention_by_time_and_size() -> None:
     log = open_small(settings={"cleanup.policy": "compact", "retention.ms": "1", "retention.bytes": "1"})
     data = batch((b"k", b"v"), timestamp=NOW_MS)
     log.append_as_leader(data, leader_epoch=0, now_ms=NOW_MS)
@@ -388,7 +388,7 @@ def test_a_truncated_transaction_is_no_longer_open() -> None:
 # Its life
 
 
-def test_a_clean_end_leaves_exact_indexes_and_a_snapshot() -> None:
+def test_closing_a_log_leaves_exact_indexes_and_a_snapshot() -> None:
     files = new_files()
     log = ten(files)
     log.flush(NOW_MS)
@@ -398,7 +398,7 @@ def test_a_clean_end_leaves_exact_indexes_and_a_snapshot() -> None:
     assert names(files, ".snapshot") == ["3.snapshot", "6.snapshot", "9.snapshot", "10.snapshot"]
 
 
-def test_a_log_opened_again_is_the_log_that_was_closed() -> None:
+def test_a_reopened_log_has_the_state_that_was_closed() -> None:
     files = new_files()
     log = ten(files)
     append(log, b"x", producer_id=7, sequence=0, leader_epoch=2)
@@ -435,7 +435,7 @@ def test_a_topic_id_is_written_once_and_must_stay_the_same() -> None:
     assert open_small(files).topic_id == topic_id
 
 
-def test_a_renamed_folder_is_written_to_and_read_like_before() -> None:
+def test_a_log_works_in_a_renamed_folder() -> None:
     files = new_files()
     log = ten(files)
     log.rename_folder("topic-0.abc-delete")
@@ -448,7 +448,7 @@ def test_a_renamed_folder_is_written_to_and_read_like_before() -> None:
     assert files.open_count == 0
 
 
-def test_a_new_config_counts_from_the_next_append_on() -> None:
+def test_a_new_config_applies_from_the_next_append_on() -> None:
     log = open_small()
     for _ in range(5):
         append(log, b"a")
@@ -457,7 +457,7 @@ def test_a_new_config_counts_from_the_next_append_on() -> None:
     assert bases(log) == [0, 5]
 
 
-def test_aborted_transactions_come_with_a_committed_read() -> None:
+def test_a_read_committed_read_lists_aborted_transactions() -> None:
     log = open_small()
     append(log, b"a", producer_id=7, sequence=0, transactional=True)
     end_transaction(log, 7, commit=False)

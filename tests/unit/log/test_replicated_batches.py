@@ -96,7 +96,7 @@ def contents(log: PartitionLog) -> list[object]:
 
 @BOTH
 @pytest.mark.parametrize("is_plain", [True, False], ids=["plain", "transactions"])
-def test_batches_appended_together_leave_the_log_that_single_batches_leave(
+def test_batches_appended_together_give_the_same_log_as_single_batches(
     kernels: Any, is_plain: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicated_batches, "take_replicated", kernels.take_replicated)
@@ -115,7 +115,7 @@ def test_batches_appended_together_leave_the_log_that_single_batches_leave(
 
 
 @BOTH
-def test_batches_of_producers_are_planned_as_if_each_was_checked_thoroughly(
+def test_the_fast_path_for_producers_gives_the_same_log_as_the_full_check(
     kernels: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicated_batches, "take_replicated", kernels.take_replicated)
@@ -166,7 +166,7 @@ def test_invalid_batches_are_refused_and_nothing_is_written(
     assert contents(log) == before
 
 
-def test_a_later_epoch_than_was_asked_for_is_left_out() -> None:
+def test_a_batch_of_a_later_epoch_than_the_fetch_is_not_appended() -> None:
     log = open_small()
     log.append_as_follower(batch(b"first", leader_epoch=0), leader_epoch=0, now_ms=NOW_MS)
     data = batch(b"a", base_offset=1, leader_epoch=0) + batch(b"b", base_offset=2, leader_epoch=1)
@@ -193,11 +193,11 @@ def replicated(offset: int, *values: bytes, epoch: int = 4) -> bytes:
     return bytes(batch(*values, base_offset=offset, leader_epoch=epoch, timestamp=NOW_MS + offset))
 
 
-def test_an_empty_answer_has_no_batches() -> None:
+def test_an_empty_response_has_no_batches() -> None:
     assert follow(b"") is None
 
 
-def test_a_follower_takes_batches_as_they_are() -> None:
+def test_a_follower_keeps_batches_unchanged() -> None:
     data = replicated(100, b"a", b"b") + replicated(105, b"c", epoch=3)
     plan = follow(data)
     assert plan is not None
@@ -237,7 +237,7 @@ def test_a_follower_refuses_a_damaged_batch() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_a_follower_takes_messages_of_old_formats_whose_first_offset_it_does_not_know(magic: int) -> None:
+def test_a_follower_accepts_messages_of_old_formats_with_an_unknown_first_offset(magic: int) -> None:
     kind = TimestampType.CREATE_TIME if magic else TimestampType.NO_TIMESTAMP
     records = [Record(100 + n, NOW_MS if magic else -1, kind, None, b"v") for n in range(3)]
     data = build_messages(records, magic=magic)

@@ -33,7 +33,7 @@ def bases(segments: list[Segment]) -> list[int]:
     return [segment.base_offset for segment in segments]
 
 
-def test_l12_segments_wholly_below_the_log_start_may_go() -> None:
+def test_l12_segments_wholly_below_the_log_start_are_deleted() -> None:
     segments = three_segments()
     assert below_log_start(segments, marks(start=9)) == []
     assert bases(below_log_start(segments, marks(start=10))) == [0]
@@ -41,7 +41,7 @@ def test_l12_segments_wholly_below_the_log_start_may_go() -> None:
     assert bases(below_log_start(segments, marks(start=25))) == [0, 10], "the active one starts the next log"
 
 
-def test_l12_segments_may_go_while_retention_bytes_remain_without_them() -> None:
+def test_l12_oldest_segments_are_deleted_while_the_rest_has_retention_bytes() -> None:
     segments = three_segments()
 
     def going(kept_bytes: int) -> list[int]:
@@ -56,7 +56,7 @@ def test_l12_segments_may_go_while_retention_bytes_remain_without_them() -> None
     assert going(0) == [0, 10, 20]
 
 
-def test_l12_segments_whose_latest_record_is_too_old_may_go() -> None:
+def test_l12_segments_whose_latest_record_is_too_old_are_deleted() -> None:
     segments = three_segments()
 
     def going(retention_ms: int) -> list[int]:
@@ -69,14 +69,14 @@ def test_l12_segments_whose_latest_record_is_too_old_may_go() -> None:
     assert bases(beyond_age(segments, marks(), TopicConfig(retention_ms=0), NOW_MS + 1)) == [0, 10, 20]
 
 
-def test_l12_nothing_past_the_high_watermark_goes() -> None:
+def test_l12_segments_past_the_high_watermark_are_not_deleted() -> None:
     segments, config = three_segments(), TopicConfig(retention_ms=AGE_MS, retention_bytes=0)
     assert bases(beyond_age(segments, marks(high_watermark=19), config, NOW_MS)) == [0]
     assert bases(beyond_size(segments, marks(high_watermark=9), config)) == []
     assert bases(beyond_size(segments, marks(high_watermark=24), config)) == [0, 10]
 
 
-def test_l12_only_the_oldest_in_a_row_go() -> None:
+def test_l12_an_old_segment_after_a_younger_one_is_not_deleted() -> None:
     files = new_files()
     segments = three_segments()
     young = new_segment(files, 10)

@@ -41,7 +41,7 @@ def test_l3_a_segment_rolls_when_its_size_would_pass_segment_bytes() -> None:
     assert reason(segment, size=SIZE + 1) is RollReason.SIZE
 
 
-def test_l3_an_empty_segment_takes_a_batch_that_just_fits() -> None:
+def test_l3_an_empty_segment_accepts_a_batch_of_exactly_its_size() -> None:
     segment = segment_of({"internal.segment.bytes": str(SIZE)})
     assert reason(segment) is None
 
@@ -52,7 +52,7 @@ def test_l3_a_segment_rolls_when_its_records_are_older_than_segment_ms() -> None
     assert reason(segment, timestamp=NOW_MS + HOUR_MS + 1, now_ms=0) is RollReason.AGE
 
 
-def test_l3_without_timestamps_the_age_goes_by_the_clock() -> None:
+def test_l3_the_age_of_a_segment_without_timestamps_is_taken_from_the_clock() -> None:
     segment = segment_of({"segment.ms": str(HOUR_MS)}, -1)
     assert reason(segment, timestamp=-1, now_ms=NOW_MS + HOUR_MS) is None
     assert reason(segment, timestamp=-1, now_ms=NOW_MS + HOUR_MS + 1) is RollReason.AGE
@@ -93,7 +93,7 @@ def test_l3_a_segment_rolls_when_the_relative_offset_would_overflow() -> None:
     assert reason(segment, last_offset=2**31) is RollReason.OFFSET_OVERFLOW
 
 
-def test_a_reason_is_a_word_for_the_log_line() -> None:
+def test_a_roll_reason_is_the_text_of_the_log_line() -> None:
     assert [one.value for one in RollReason] == [
         "segment.bytes reached",
         "segment.ms passed",
@@ -110,7 +110,7 @@ def test_an_append_larger_than_a_segment_is_refused() -> None:
     assert caught.value.code is ErrorCode.RECORD_LIST_TOO_LARGE
 
 
-def test_the_age_is_counted_by_the_records_own_time_where_they_have_one() -> None:
+def test_the_age_of_a_segment_is_taken_from_its_timestamps_or_else_from_the_clock() -> None:
     segment = segment_of({"segment.ms": "40"}, 50, 10)
     assert room_in(segment, NOW_MS + 99).timestamp_max == 90
     untimed = segment_of({"segment.ms": "7"}, -1)
@@ -119,7 +119,7 @@ def test_the_age_is_counted_by_the_records_own_time_where_they_have_one() -> Non
 
 
 @pytest.mark.parametrize("timestamps", [(), (-1,)], ids=["empty", "without timestamps"])
-def test_a_segment_without_a_timestamp_takes_one_batch_before_its_age_is_looked_at_again(
+def test_a_segment_without_timestamps_has_room_for_one_batch_before_the_next_check(
     timestamps: tuple[int, ...],
 ) -> None:
     assert room_in(segment_of({}, *timestamps), NOW_MS).batches == 1

@@ -62,7 +62,7 @@ def test_the_recovery_point_moves_when_the_sync_is_done() -> None:
     assert bench.log.recovery_point == bench.log.segments.active.base_offset > 0
 
 
-def test_the_last_of_several_flushes_covers_what_the_others_would() -> None:
+def test_the_last_of_several_flushes_moves_the_recovery_point_for_all() -> None:
     bench = Bench(MemoryFiles())
     for number in range(4):
         bench.append(b"%d" % number, b"more")
@@ -74,7 +74,7 @@ def test_the_last_of_several_flushes_covers_what_the_others_would() -> None:
     assert bench.log.recovery_point == point
 
 
-def test_a_truncation_meanwhile_makes_a_flush_void() -> None:
+def test_a_flush_overtaken_by_a_truncation_does_not_move_the_recovery_point() -> None:
     bench = Bench(MemoryFiles())
     bench.append(b"one", b"two", b"three", b"four")
     (flush,) = bench.waiting
@@ -108,7 +108,7 @@ def test_a_failed_sync_is_reported_as_a_disk_failure() -> None:
     assert bench.log.recovery_point == 0
 
 
-def test_a_clean_stop_with_flushes_still_waiting_is_durable_all_the_same() -> None:
+def test_a_clean_stop_with_waiting_flushes_is_durable() -> None:
     files = MemoryFiles()
     bench = Bench(files)
     bench.append(*(b"value %d" % number for number in range(10)))
@@ -117,7 +117,7 @@ def test_a_clean_stop_with_flushes_still_waiting_is_durable_all_the_same() -> No
     assert again.log.log_end_offset == 10
 
 
-def test_a_sync_of_the_active_segment_that_nobody_waits_for_runs_on_another_thread() -> None:
+def test_a_sync_of_the_active_segment_without_a_waiting_request_runs_on_another_thread() -> None:
     files = RecordingFiles()
     directory = LogDirectory(files, "/data", new_id=lambda: "0" * 32)
     work: list[Any] = []
@@ -140,7 +140,7 @@ def test_a_sync_of_the_active_segment_that_nobody_waits_for_runs_on_another_thre
     assert log.recovery_point == 4
 
 
-def test_a_sync_that_a_cut_overtakes_proves_nothing() -> None:
+def test_a_sync_overtaken_by_a_truncation_does_not_move_the_recovery_point() -> None:
     files = RecordingFiles()
     directory = LogDirectory(files, "/data", new_id=lambda: "0" * 32)
     work: list[Any] = []

@@ -61,7 +61,7 @@ def test_l2_batches_lie_end_to_end_in_the_log_file() -> None:
     assert segment.size == first.size + second.size
 
 
-def test_l2_an_index_entry_is_due_once_more_than_index_interval_bytes_came_since_the_last() -> None:
+def test_l2_an_index_entry_is_added_after_more_than_index_interval_bytes() -> None:
     segment = filled(new_files())
     offsets, times = entries(segment)
     assert offsets == [(103, 3 * SIZE), (106, 6 * SIZE), (109, 9 * SIZE)]
@@ -93,7 +93,7 @@ def test_l2_offsets_must_fit_a_32_bit_relative_offset() -> None:
     assert files.size(segment.log.path) == SIZE
 
 
-def test_a_write_that_fails_half_way_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partly_failed_write_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     files = new_files()
     segment = filled(files, 2)
     whole = files.read(segment.log.path)
@@ -143,14 +143,14 @@ def test_a_limit_may_cut_a_batch_unless_one_whole_batch_is_required() -> None:
     assert whole == (LogPosition(101, 100, SIZE), FileSlice(segment.log, SIZE, SIZE), False)
 
 
-def test_nothing_is_sliced_where_nothing_may_be_read() -> None:
+def test_a_read_of_no_bytes_returns_no_slice() -> None:
     segment = filled(new_files())
     place = LogPosition(101, 100, SIZE)
     assert segment.read(101, 0, segment.size, at_least_one=False) == (place, None, False)
     assert segment.read(101, 100, None, at_least_one=True) == (place, None, False)
 
 
-def test_past_the_last_batch_the_next_segment_is_to_be_asked() -> None:
+def test_a_read_after_the_last_batch_of_a_segment_returns_none() -> None:
     assert filled(new_files()).read(112, 100, 10**6, at_least_one=True) is None
 
 
@@ -181,7 +181,7 @@ def test_truncation_past_the_end_cuts_nothing() -> None:
     assert segment.size == 12 * SIZE
 
 
-def test_a_segment_cut_to_nothing_is_as_young_as_a_new_one() -> None:
+def test_a_segment_truncated_to_nothing_has_the_age_of_a_new_one() -> None:
     segment = filled(new_files())
     segment.truncate_to(100, NOW_MS + 5000)
     assert (segment.size, segment.first_batch_timestamp(), segment.max_timestamp) == (0, -1, -1)
@@ -195,7 +195,7 @@ def test_compaction_lag_is_unlimited_for_a_segment_without_timestamps() -> None:
     assert segment.compaction_timestamp_ms() == 50
 
 
-def test_retention_goes_by_the_files_date_where_no_record_has_a_time() -> None:
+def test_the_retention_time_of_a_segment_without_timestamps_is_its_modification_time() -> None:
     files = new_files()
     segment = new_segment(files)
     put(segment, placed(0, b"a", timestamp=-1))
@@ -223,7 +223,7 @@ def test_sealing_cuts_a_preallocated_tail() -> None:
     assert files.size(segment.log.path) == SIZE
 
 
-def test_a_closed_segment_is_read_again_by_name_alone() -> None:
+def test_a_closed_segment_is_reopened_by_its_name() -> None:
     files = new_files()
     filled(files).close()
     segment = reopened(files, 100, SPARSE)
@@ -273,7 +273,7 @@ def test_a_rebuild_cuts_what_follows_the_last_valid_batch() -> None:
     assert files.size(segment.log.path) == 2 * SIZE
 
 
-def test_all_its_files_take_a_suffix_together() -> None:
+def test_renaming_a_segment_adds_the_suffix_to_all_its_files() -> None:
     files = new_files()
     segment = filled(files, 3)
     segment.transaction_index.append(AbortedTransaction(1, 100, 101, 102))
@@ -286,7 +286,7 @@ def test_all_its_files_take_a_suffix_together() -> None:
     assert files.tree(FOLDER) == {}
 
 
-def test_it_follows_its_folder() -> None:
+def test_a_segment_can_be_read_after_its_folder_was_renamed() -> None:
     files = new_files()
     segment = filled(files, 3)
     segment.close()
@@ -295,7 +295,7 @@ def test_it_follows_its_folder() -> None:
     assert segment.next_offset() == 103
 
 
-def test_l3_an_index_is_full_when_no_entry_fits_but_the_one_that_seals() -> None:
+def test_l3_an_index_is_full_when_only_the_last_entry_of_sealing_fits() -> None:
     segment = new_segment(new_files(), 0, {"segment.index.bytes": "36", "index.interval.bytes": "0"})
     full = []
     for n in range(4):
@@ -306,7 +306,7 @@ def test_l3_an_index_is_full_when_no_entry_fits_but_the_one_that_seals() -> None
     assert segment.time_index.count == 3
 
 
-def test_room_in_the_indexes_is_found_again_after_truncation() -> None:
+def test_after_a_truncation_a_full_index_has_room_again() -> None:
     segment = new_segment(new_files(), 0, {"segment.index.bytes": "36", "index.interval.bytes": "0"})
     for n in range(3):
         put(segment, placed(n, b"a", timestamp=NOW_MS + n))
@@ -315,13 +315,13 @@ def test_room_in_the_indexes_is_found_again_after_truncation() -> None:
     assert not segment.has_full_index
 
 
-def test_an_upper_bound_for_aborted_transactions_comes_from_the_index() -> None:
+def test_the_offset_bound_for_aborted_transactions_is_taken_from_the_index() -> None:
     segment = filled(new_files())
     assert segment.upper_bound_offset(4 * SIZE) == 106
     assert segment.upper_bound_offset(10 * SIZE) is None
 
 
-def test_l7_a_lookup_by_time_starts_where_everything_before_is_earlier() -> None:
+def test_l7_a_lookup_by_time_starts_at_the_last_earlier_index_entry() -> None:
     segment = filled(new_files())
     assert segment.timestamp_start(NOW_MS + 7000, 100) == (106, 6 * SIZE)
     assert segment.timestamp_start(NOW_MS + 7000, 110) == (109, 9 * SIZE), "never before the log start"

@@ -30,7 +30,7 @@ def test_l5_the_floor_segment_is_the_last_that_starts_at_or_below_an_offset(offs
     assert segment_list(10, 100, 200).floor_slot(offset) == slot
 
 
-def test_get_finds_exactly_one() -> None:
+def test_get_returns_only_the_segment_with_exactly_that_base_offset() -> None:
     segments = segment_list(0, 100)
     assert segments.get(50) is None
     assert 50 not in segments
@@ -51,11 +51,13 @@ def test_get_finds_exactly_one() -> None:
         (50, 50, []),
     ],
 )
-def test_segments_between_may_hold_offsets_of_the_range(start: int, end: int, found: list[int]) -> None:
+def test_between_returns_the_segments_that_may_have_offsets_of_the_range(
+    start: int, end: int, found: list[int]
+) -> None:
     assert bases(segment_list(10, 100, 200).between(start, end)) == found
 
 
-def test_after_and_tail() -> None:
+def test_after_excludes_and_tail_includes_the_segment_of_the_offset() -> None:
     segments = segment_list(10, 100, 200)
     assert bases(segments.after(99)) == [100, 200]
     assert bases(segments.after(100)) == [200]
@@ -72,7 +74,7 @@ def test_adding_keeps_the_order_and_replaces_the_same_base() -> None:
     assert segments.active is again
 
 
-def test_removing() -> None:
+def test_a_removed_segment_is_no_longer_in_the_list() -> None:
     segments = segment_list(0, 100, 200)
     segments.remove(100)
     assert bases(segments) == segments.base_offsets == [0, 200]
@@ -87,7 +89,7 @@ def test_the_total_size_counts_log_files() -> None:
     assert segments.total_size() == 2 * segments[0].size > 0
 
 
-def test_l10_aborted_transactions_are_collected_over_segments_until_none_can_follow() -> None:
+def test_l10_aborted_transactions_are_collected_from_all_segments_of_the_range() -> None:
     segments = segment_list(0, 100, 200)
     aborted = [
         AbortedTransaction(1, 50, 90, 60),

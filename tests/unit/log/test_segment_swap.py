@@ -34,7 +34,7 @@ def logs(files: MemoryFiles) -> list[str]:
     return [name.lstrip("0") for name in sorted(files.tree(FOLDER)) if ".log" in name]
 
 
-def test_l13_the_new_segments_stand_where_the_old_ones_stood() -> None:
+def test_l13_a_swap_replaces_the_old_segments_by_the_new_ones() -> None:
     files = new_files()
     segments = some_segments(files)
     old = [segments[0], segments[1], segments[2]]
@@ -58,7 +58,7 @@ def test_readers_still_read_the_old_segments() -> None:
     assert reading[1].read() == before != b""
 
 
-def test_l13_swaps_are_named_from_the_last_to_the_first_and_the_folder_synced_between_the_steps(
+def test_l13_a_swap_renames_the_last_segment_first_and_syncs_the_folder_between_the_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     files = new_files()

@@ -21,7 +21,7 @@ def survey_of(path: Path) -> PartitionFacts:
 
 
 @pytest.mark.parametrize("name", golden_names("partition"))
-def test_segments_sizes_and_times(name: str, tmp_path: Path) -> None:
+def test_a_survey_has_the_sizes_and_times_of_kafkas_segments(name: str, tmp_path: Path) -> None:
     manifest = golden(name).manifest
     if manifest["ended"] == "crashed":
         pytest.skip("Kafka's own facts are those after its recovery")
@@ -52,12 +52,12 @@ def test_the_largest_time_is_found_where_the_time_index_is_behind(tmp_path: Path
     assert survey_of(path).largest_timestamp == before
 
 
-def test_a_delete_horizon_is_not_taken_as_the_first_time(tmp_path: Path) -> None:
+def test_a_delete_horizon_is_not_reported_as_the_first_timestamp(tmp_path: Path) -> None:
     facts = survey_of(golden("compacted").unpack(tmp_path) / "topic-0")
     assert facts.first_timestamp <= facts.largest_timestamp
 
 
-def test_leftovers_are_notes_one_for_a_kind(tmp_path: Path) -> None:
+def test_leftover_files_are_reported_as_one_note_per_kind(tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain") / "plain-0"
     for name in ("00000000000000000000.log.deleted", "00000000000000000000.index.deleted", "notes.txt", "x.broken"):
         (path / name).touch()

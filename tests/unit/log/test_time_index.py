@@ -35,7 +35,7 @@ def test_l7_a_lookup_finds_the_last_entry_at_or_below(timestamp: int, found: tup
     assert time_index(*THREE).lookup(timestamp) == TimestampOffset(*found)
 
 
-def test_a_lookup_with_probes_finds_the_same() -> None:
+def test_a_lookup_with_probes_has_the_same_result() -> None:
     index = time_index(*((10 * n, BASE + n) for n in range(1, 90)))
     for timestamp in range(0, 950, 3):
         probes: list[int] = []
@@ -43,7 +43,7 @@ def test_a_lookup_with_probes_finds_the_same() -> None:
         assert 1 <= len(probes) <= 7
 
 
-def test_an_entry_without_a_larger_timestamp_is_left_out() -> None:
+def test_an_entry_without_a_larger_timestamp_is_not_added() -> None:
     index = time_index(*THREE)
     index.append(500, 1030)
     index.append(499, 1031)
@@ -51,7 +51,7 @@ def test_an_entry_without_a_larger_timestamp_is_left_out() -> None:
     assert index.last() == TimestampOffset(500, 1020)
 
 
-def test_an_offset_may_stay_where_it_is_but_not_go_back() -> None:
+def test_an_entry_may_repeat_the_last_offset_but_not_go_back() -> None:
     index = time_index(*THREE)
     index.append(501, 1020)
     with pytest.raises(AssertionError, match="is below"):
@@ -65,17 +65,17 @@ def test_truncation_drops_entries_at_or_past_the_offset(offset: int, left: int) 
     assert [index.entry(slot) for slot in range(index.count)] == [TimestampOffset(*entry) for entry in THREE[:left]]
 
 
-def test_an_empty_index_knows_no_timestamp() -> None:
+def test_an_empty_time_index_returns_its_base_offset() -> None:
     assert time_index().last() == time_index().lookup(5) == TimestampOffset(-1, BASE)
 
 
-def test_a_sound_index_passes_the_check() -> None:
+def test_a_valid_index_passes_the_check() -> None:
     time_index(*THREE, (501, 1020)).check()
     time_index().check()
 
 
 @pytest.mark.parametrize("bad", [((70, 4), (70, 5)), ((70, 4), (71, 3))])
-def test_an_index_that_goes_back_is_corrupt_and_the_entry_named(bad: tuple[tuple[int, int], ...]) -> None:
+def test_a_time_index_that_goes_back_is_corrupt(bad: tuple[tuple[int, int], ...]) -> None:
     index = time_index()
     for timestamp, relative in bad:
         index.file.append(timestamp.to_bytes(8, "big") + relative.to_bytes(4, "big"))

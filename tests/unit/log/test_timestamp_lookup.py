@@ -66,7 +66,7 @@ def test_l7_the_first_segment_that_reaches_the_time_is_searched() -> None:
     assert found(log, 351) is None
 
 
-def test_l7_an_empty_active_segment_is_asked_by_its_date() -> None:
+def test_l7_a_time_after_the_last_record_is_not_found_with_an_empty_active_segment() -> None:
     log = log_of([100])
     log.roll(NOW_MS)
     assert found(log, 101) is None
@@ -89,7 +89,7 @@ def test_l7_records_below_the_log_start_are_passed_over() -> None:
     assert found(log, 20) is None, "only deleted records are that late"
 
 
-def test_l7_the_special_targets() -> None:
+def test_l7_special_targets_return_the_bounds_and_the_largest_timestamp() -> None:
     log = log_of([10, 90, 20], [90], [50])
     log.delete_records(1, NOW_MS)
     assert find_offset(log, EARLIEST) == FoundOffset(1, -1, 0)
@@ -99,7 +99,7 @@ def test_l7_the_special_targets() -> None:
     assert find_offset(log, LATEST_TIERED) == FoundOffset(-1, -1, -1)
 
 
-def test_l7_the_largest_timestamp_over_segments() -> None:
+def test_l7_the_record_with_the_largest_timestamp_is_found_over_all_segments() -> None:
     log = open_small()
     for timestamps in ([10, 400, 20], [300], [400]):
         append(log, *(b"v" for _ in timestamps), timestamp=timestamps)
@@ -107,7 +107,7 @@ def test_l7_the_largest_timestamp_over_segments() -> None:
     assert find_offset(log, MAX_TIMESTAMP) == FoundOffset(1, 400, 0)
 
 
-def test_an_empty_log_has_only_its_bounds() -> None:
+def test_a_lookup_in_an_empty_log_finds_only_its_bounds() -> None:
     log = open_small()
     assert find_offset(log, 5) is None
     assert find_offset(log, MAX_TIMESTAMP) is None
@@ -136,7 +136,7 @@ def test_l7_messages_of_format_1_are_found_inside_their_wrapper(codec: Codec) ->
     assert find_offset(log, MAX_TIMESTAMP) == FoundOffset(5, 50, None)
 
 
-def test_l7_messages_of_format_0_have_no_time_to_be_found_by() -> None:
+def test_l7_messages_of_format_0_are_not_found_by_time() -> None:
     log = open_small()
     records = [Record(n, -1, TimestampType.NO_TIMESTAMP, None, b"v") for n in range(3)]
     log.append_as_follower(build_messages(records, magic=0), leader_epoch=0, now_ms=NOW_MS)

@@ -30,7 +30,7 @@ def test_l10_an_entry_is_34_bytes_version_producer_and_three_offsets() -> None:
     )
 
 
-def test_the_file_is_there_only_where_there_is_an_entry() -> None:
+def test_a_transaction_index_without_entries_has_no_file() -> None:
     files = new_files()
     index = transaction_index(files)
     assert index.entries == []
@@ -59,7 +59,7 @@ def test_l10_only_transactions_that_overlap_the_range_are_found() -> None:
     assert index.collect(0, 91) == ([FIRST], True)
 
 
-def test_truncation_drops_what_ends_at_or_past_the_offset() -> None:
+def test_truncation_drops_transactions_that_end_at_or_past_the_offset() -> None:
     files = new_files()
     index = transaction_index(files, FIRST, SECOND, THIRD)
     index.truncate_to(120)
@@ -68,7 +68,7 @@ def test_truncation_drops_what_ends_at_or_past_the_offset() -> None:
     assert transaction_index(files).entries == [FIRST, THIRD]
 
 
-def test_a_rebuilt_index_takes_the_place_of_the_old_one_as_a_whole() -> None:
+def test_a_rebuilt_transaction_index_replaces_the_old_file_as_a_whole() -> None:
     files = new_files()
     index = transaction_index(files, FIRST)
     index.reset()
@@ -113,6 +113,6 @@ def test_an_entry_that_ends_before_the_segment_is_corrupt() -> None:
         _ = transaction_index(files).entries
 
 
-def test_aborts_come_in_order_of_their_markers() -> None:
+def test_an_entry_out_of_the_order_of_markers_is_an_assertion_error() -> None:
     with pytest.raises(AssertionError, match="is late"):
         transaction_index(new_files(), SECOND, FIRST)

@@ -118,7 +118,7 @@ def test_every_flipped_byte_of_a_batch_is_found(partition: Partition) -> None:
         assert found, f"byte {position - start} of the batch"
 
 
-def test_damage_is_placed_and_what_follows_is_still_checked(partition: Partition) -> None:
+def test_damage_is_reported_with_its_position_and_later_batches_are_checked(partition: Partition) -> None:
     partition.change(partition.log, partition.starts[1] + 65, b"\xff\x00\xff")
     partition.change(partition.log, partition.starts[4] + 65, b"\xff\x00\xff")
     result = verify(partition.path)
@@ -131,7 +131,7 @@ def test_damage_is_placed_and_what_follows_is_still_checked(partition: Partition
     assert result.segments[0].damaged_at == partition.starts[1]
 
 
-def test_a_wrong_length_hides_nothing_behind_it(partition: Partition) -> None:
+def test_batches_after_a_batch_with_a_wrong_length_are_verified(partition: Partition) -> None:
     partition.change(partition.log, partition.starts[2] + 8, b"\x00\x10\x00\x00")
     result = verify(partition.path)
     assert result.segments[0].batches == len(partition.starts) - 1
@@ -161,7 +161,7 @@ def test_a_torn_tail_is_not_reported_as_damage(partition: Partition) -> None:
     assert not result.segments[-1].is_damaged
 
 
-def test_records_are_looked_at_only_when_asked(partition: Partition) -> None:
+def test_records_are_verified_only_with_deep(partition: Partition) -> None:
     """A largest timestamp that no record has, under a checksum that holds."""
     data = bytearray(batch(b"a", b"b", timestamp=[1_700_000_000_000, 1_700_000_000_001], base_offset=0))
     struct.pack_into(">q", data, 35, 1_800_000_000_000)

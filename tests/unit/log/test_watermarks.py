@@ -25,7 +25,7 @@ def test_a_transaction_that_starts_past_the_high_watermark_does_not_raise_the_la
     assert Watermarks(10, END, HIGH, LogPosition(90)).last_stable_offset == 80
 
 
-def test_isolation_picks_the_bound() -> None:
+def test_the_isolation_selects_the_upper_bound() -> None:
     marks = Watermarks(10, END, HIGH, LogPosition(40))
     assert marks.bound(Isolation.LOG_END) == END
     assert marks.bound(Isolation.READ_UNCOMMITTED) == HIGH
@@ -46,6 +46,6 @@ def test_bounds_in_order_pass_the_check() -> None:
         Watermarks(10, END, HIGH, LogPosition(9)),
     ],
 )
-def test_bounds_out_of_order_do_not(marks: Watermarks) -> None:
+def test_bounds_out_of_order_fail_the_check(marks: Watermarks) -> None:
     with pytest.raises(AssertionError):
         marks.check()

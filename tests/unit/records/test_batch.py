@@ -63,7 +63,7 @@ def test_the_checksum_is_computed_again_only_when_the_timestamp_or_its_type_chan
     assert again.crc != view(original).crc
 
 
-def test_attribute_bits_without_a_meaning_do_not_survive_a_change():
+def test_undefined_attribute_bits_are_cleared_by_a_change():
     data = build()
     data[21:23] = b"\x7f\x80"
     view(data).set_max_timestamp(5, log_append_time=True)
@@ -71,7 +71,7 @@ def test_attribute_bits_without_a_meaning_do_not_survive_a_change():
 
 
 @pytest.mark.parametrize("position", [21, 22, 40, 60, 61, -1])
-def test_any_byte_the_checksum_covers_is_protected(position):
+def test_a_change_of_any_byte_under_the_checksum_is_detected(position):
     data = build()
     data[position] ^= 4
     with pytest.raises(CorruptBatch, match="checksum does not match"):
@@ -93,6 +93,6 @@ def test_sequences_start_again_at_zero_after_the_largest_int():
     assert batch.last_sequence == 0
 
 
-def test_a_located_complaint_names_file_and_position():
+def test_an_error_at_a_position_names_file_and_position():
     error = CorruptBatch("checksum does not match").at("orders-3/00000000000000170000.log", 81920)
     assert str(error) == "orders-3/00000000000000170000.log at position 81920: checksum does not match"

@@ -17,7 +17,7 @@ def test_a_builder_without_records_builds_nothing():
     assert BatchBuilder().build() == b""
 
 
-def test_the_first_timestamp_is_the_base_and_the_largest_the_max():
+def test_the_base_timestamp_is_the_first_and_the_max_timestamp_the_largest():
     builder = BatchBuilder(base_offset=3)
     for timestamp in (50, 70, 70, 10):
         builder.append(timestamp, b"k", b"v")
@@ -80,7 +80,7 @@ def test_a_control_batch_needs_no_sequence():
     assert view(builder.build()).is_control
 
 
-def test_offsets_must_increase_and_fit_and_timestamps_be_positive():
+def test_records_with_invalid_offsets_or_timestamps_are_refused():
     builder = BatchBuilder(base_offset=5)
     builder.append(1, b"k", b"v")
     with pytest.raises(ValueError, match="offset 5 does not follow 5"):
@@ -93,7 +93,7 @@ def test_offsets_must_increase_and_fit_and_timestamps_be_positive():
     assert builder.record_count == 2
 
 
-def test_an_emptied_batch_keeps_the_producers_state():
+def test_an_emptied_batch_keeps_the_producers_last_sequence():
     batch = view(
         empty_batch(
             base_offset=5,

@@ -56,7 +56,7 @@ def test_a_batch_becomes_rows() -> None:
     ]
 
 
-def test_producer_facts_are_the_batches() -> None:
+def test_rows_have_the_producer_fields_of_their_batch() -> None:
     data = batch(b"a", b"b", producer_id=77, producer_epoch=5, sequence=9, transactional=True, codec=Codec.LZ4)
     for row in read(data):
         facts = [row[name] for name in ("PRODUCER_ID", "PRODUCER_EPOCH", "BASE_SEQUENCE", "ATTRIBUTES")]
@@ -92,7 +92,7 @@ def test_a_header_key_that_is_not_utf8_is_read_as_java_reads_it() -> None:
     assert read(data, columns.HEADERS) == [{"HEADERS": [("\ufffd\ufffd", b"1")]}]
 
 
-def test_log_append_time_holds_for_every_record() -> None:
+def test_log_append_time_is_the_timestamp_of_every_record() -> None:
     builder = BatchBuilder(timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time_ms=900)
     builder.append(5, None, b"a")
     builder.append(7, None, b"b")
@@ -102,12 +102,12 @@ def test_log_append_time_holds_for_every_record() -> None:
     )
 
 
-def test_records_before_the_asked_offset_are_dropped() -> None:
+def test_records_before_the_start_offset_are_dropped() -> None:
     data = batch(b"a", b"b", b"c", base_offset=10) + batch(b"d", b"e", base_offset=13)
     assert offsets(data, bounds=(12, 14)) == [12, 13]
 
 
-def test_reading_is_done_at_the_first_batch_past_the_end() -> None:
+def test_reading_ends_at_the_first_batch_past_the_end_offset() -> None:
     data = batch(b"a", base_offset=10) + batch(b"b", base_offset=11)
     found = RecordColumns(columns.OFFSET, 0, 11)
     assert found.put_batches(data, 0, len(data)) == len(data) // 2
@@ -115,14 +115,14 @@ def test_reading_is_done_at_the_first_batch_past_the_end() -> None:
     assert found.next_offset == 11
 
 
-def test_what_follows_the_last_asked_offset_need_not_be_batches() -> None:
+def test_bytes_after_the_end_offset_need_not_be_batches() -> None:
     data = batch(b"a", b"b", base_offset=10) + bytes(100)
     found = RecordColumns(columns.OFFSET, 0, 12)
     assert found.put_batches(data, 0, len(data)) == len(data) - 100
     assert found.is_done
 
 
-def test_the_asked_offset_can_move_up_on_the_way() -> None:
+def test_the_start_offset_can_be_moved_up_while_reading() -> None:
     data = batch(b"a", b"b", b"c", b"d", base_offset=10)
     found = RecordColumns(columns.OFFSET, 0, 100)
     found.skip_to(12)
@@ -138,7 +138,7 @@ def test_gaps_of_compaction_are_not_damage() -> None:
     assert offsets(data) == [12, 19, 50]
 
 
-def test_control_batches_give_no_rows_and_move_on() -> None:
+def test_control_batches_give_no_rows_and_advance_the_offset() -> None:
     data = batch(b"a", base_offset=5) + placed(end_marker(7, commit=True), 6)
     found = RecordColumns(columns.OFFSET, 0, 100)
     assert found.put_batches(data, 0, len(data)) == len(data)
@@ -166,7 +166,7 @@ def test_a_batch_before_the_time_range_is_not_read() -> None:
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
-def test_old_messages_are_rows_too(magic: int, codec: Codec) -> None:
+def test_messages_of_old_formats_become_rows(magic: int, codec: Codec) -> None:
     records = [Record(30 + n, 100 + n, TimestampType.CREATE_TIME, b"k", None if n == 1 else b"v") for n in range(3)]
     data = build_messages(records, magic=magic, codec=codec)
     found = read(data, bounds=(31, 33))
@@ -177,7 +177,7 @@ def test_old_messages_are_rows_too(magic: int, codec: Codec) -> None:
     assert [row["HEADERS"] for row in found] == [None, None]
 
 
-def test_a_batch_cut_short_is_left_for_the_next_time() -> None:
+def test_an_incomplete_batch_is_left_for_the_next_call() -> None:
     first, second = batch(b"a"), batch(b"b", base_offset=1)
     found = RecordColumns(columns.OFFSET, *ALL)
     for size in range(len(second)):
@@ -185,7 +185,7 @@ def test_a_batch_cut_short_is_left_for_the_next_time() -> None:
         assert found.put_batches(data, 0, len(data)) == len(first)
 
 
-def test_full_columns_wait_to_be_taken() -> None:
+def test_reading_stops_when_the_columns_are_full() -> None:
     data = b"".join(batch(b"x" * 100, b"y", base_offset=2 * n) for n in range(10))
     found = RecordColumns(columns.VALUE, *ALL, max_rows=4)
     seen = []
@@ -198,13 +198,13 @@ def test_full_columns_wait_to_be_taken() -> None:
     assert seen == [4, 4, 4, 4, 4]
 
 
-def test_columns_grow_past_their_first_room() -> None:
+def test_columns_grow_beyond_their_first_size() -> None:
     values = [None if n % 7 == 0 else b"%05d" % n * 10 for n in range(5000)]
     data = batch(*values)
     assert [row["VALUE"] for row in read(data, columns.VALUE)] == values
 
 
-def test_a_wrong_checksum_names_the_place() -> None:
+def test_a_wrong_checksum_is_reported_with_its_position() -> None:
     data = batch(b"a") + batch(b"b", base_offset=1)
     data[-1] ^= 1
     with pytest.raises(CorruptBatch, match="checksum does not match") as caught:
@@ -212,7 +212,7 @@ def test_a_wrong_checksum_names_the_place() -> None:
     assert caught.value.position == len(data) // 2
 
 
-def test_a_count_that_no_payload_can_hold_is_refused_before_memory_is_taken() -> None:
+def test_an_impossible_record_count_is_refused_before_memory_is_allocated() -> None:
     data = batch(b"a")
     data[57:61] = (2**31 - 1).to_bytes(4, "big")
     data[17:21] = RecordBatch(memoryview(data)).computed_crc().to_bytes(4, "big")
@@ -227,7 +227,7 @@ def test_a_timestamp_too_large_for_microseconds_is_an_error_only_if_timestamps_a
         read(data, columns.TIMESTAMP)
 
 
-def test_a_message_of_format_1_with_such_a_time_is_the_same_error() -> None:
+def test_a_format_1_timestamp_too_large_for_microseconds_is_an_error_only_if_requested() -> None:
     data = build_messages([Record(4, 2**63 - 1, TimestampType.CREATE_TIME, b"k", b"v")], magic=1)
     with pytest.raises(CorruptBatch, match="the timestamp 9223372036854775807 of offset 4 does not fit"):
         read(data, columns.TIMESTAMP)
@@ -245,5 +245,5 @@ def test_unknown_magic_and_invalid_lengths_are_reported() -> None:
         read(data)
 
 
-def test_no_bytes_give_no_rows() -> None:
+def test_an_empty_buffer_gives_no_rows() -> None:
     assert read(b"") == []

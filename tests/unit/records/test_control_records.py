@@ -89,7 +89,7 @@ def test_quorum_records_have_kafkas_bytes(value, encoded):
     assert control_value(value).hex() == encoded
 
 
-def test_types_from_the_future_are_unknown_not_refused():
+def test_control_types_of_later_versions_are_unknown_and_not_refused():
     key = b"\0\0\0\x63"
     assert control_type(key) == ControlType.UNKNOWN
     assert parse_control(record(key, b"whatever")) is None
@@ -104,7 +104,7 @@ def test_a_key_that_is_too_short_is_refused(key):
         control_type(key)
 
 
-def test_negative_versions_are_corruption():
+def test_negative_control_record_versions_are_corrupt():
     with pytest.raises(CorruptBatch, match="negative"):
         control_type(b"\xff\xff\0\0")
     with pytest.raises(CorruptBatch, match="negative"):
@@ -120,7 +120,7 @@ def test_a_marker_needs_its_type_and_its_value():
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
-def test_a_value_that_is_cut_anywhere_is_refused(value):
+def test_a_control_value_truncated_at_any_byte_is_refused(value):
     whole = control_value(value)
     kind = control_type(next(iter_records(RecordBatch(memoryview(build_control_batch(value, timestamp=0))))).key)
     for size in range(len(whole) - 1):  # the last byte only counts tagged fields
@@ -128,7 +128,7 @@ def test_a_value_that_is_cut_anywhere_is_refused(value):
             parse_control(record(control_key(kind), whole[:size]))
 
 
-def test_a_control_batch_without_records_ends_nothing():
+def test_a_control_batch_without_records_has_no_end_marker():
     builder = BatchBuilder(control=True)
     builder.append(0, control_key(ControlType.SNAPSHOT_FOOTER), control_value(SnapshotFooter(0)))
     data = bytearray(builder.build()[:61])

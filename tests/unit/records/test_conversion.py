@@ -22,7 +22,7 @@ def batch(*offsets: int, base_offset: int = 10, **options) -> bytes:
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
 @pytest.mark.parametrize("magic", [0, 1])
-def test_records_stay_but_for_headers_and_in_format_0_timestamps(magic, codec):
+def test_converted_records_lose_headers_and_in_format_0_timestamps(magic, codec):
     converted = down_convert(batch(10, 12, codec=codec) + batch(20, base_offset=20, codec=codec), magic)
     assert converted.records_converted == 3
     assert len(list(split_messages(converted.data))) == (3 if codec == Codec.NONE else 2)
@@ -60,7 +60,7 @@ def test_zstd_cannot_be_converted_down():
     assert refused.value.code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
-def test_records_that_are_old_enough_are_not_converted():
+def test_messages_that_already_have_the_old_format_are_not_converted():
     old = build_messages([Record(3, 5, CREATE, b"a", b"b")], magic=1, codec=Codec.LZ4)
     assert down_convert(old, 1) == (old, 0)
     converted = down_convert(old, 0)
@@ -68,7 +68,7 @@ def test_records_that_are_old_enough_are_not_converted():
     assert list(iter_messages(converted.data)) == [Record(3, -1, NONE, b"a", b"b")]
 
 
-def test_there_is_nothing_below_format_0_and_2_is_not_down():
+def test_down_conversion_to_format_2_is_refused():
     with pytest.raises(ValueError, match="magic 2"):
         down_convert(batch(10), 2)
 

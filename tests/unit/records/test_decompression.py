@@ -49,7 +49,7 @@ def records(count: int, value: bytes = b"v") -> bytes:
 
 
 @pytest.mark.parametrize("codec", PACKED)
-def test_contents_come_in_pieces_of_bounded_size(codec):
+def test_decompressed_pieces_have_a_bounded_size(codec):
     data = random.Random(1).randbytes(1_000) * 5_000
     sizes = []
     out = bytearray()
@@ -86,7 +86,7 @@ def test_more_empty_gzip_members_than_kafka_reads_are_refused():
         decompress(Codec.GZIP, compress(Codec.GZIP, b"") * 10_001 + one)
 
 
-def test_zstd_data_that_ends_inside_a_frame_is_known_from_its_headers():
+def test_zstd_size_bound_detects_data_that_ends_inside_a_frame():
     data = compress(Codec.ZSTD, records(5_000))
     assert codec_kernels.zstd_size_bound(data) >= len(records(5_000))
     assert codec_kernels.zstd_size_bound(data * 3) == 3 * codec_kernels.zstd_size_bound(data)
@@ -95,7 +95,7 @@ def test_zstd_data_that_ends_inside_a_frame_is_known_from_its_headers():
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 1_000])
-def test_a_walk_in_pieces_ends_as_a_walk_over_the_whole(size):
+def test_a_walk_in_pieces_has_the_result_of_a_walk_over_the_whole(size):
     builder = BatchBuilder()
     random_ = random.Random(size)
     for index in range(200):
@@ -147,7 +147,7 @@ def test_a_small_batch_that_decompresses_to_hundreds_of_megabytes_is_too_large()
 
 
 @pytest.mark.parametrize("codec", PACKED)
-def test_records_come_in_portions_of_whole_records(codec):
+def test_portions_contain_whole_records(codec):
     payload = records(60_000) + b""
     data = batch(compress(codec, payload), 60_000, codec)
     portions = list(record_portions(RecordBatch(memoryview(data))))
@@ -159,7 +159,7 @@ def test_records_come_in_portions_of_whole_records(codec):
 
 
 @pytest.mark.parametrize("target", ["producer", "zstd", "uncompressed"])
-def test_checked_records_placed_later_are_the_bytes_of_a_validation_at_once(target):
+def test_records_checked_first_and_placed_later_have_the_same_bytes_as_validated_ones(target):
     config = TopicConfig(compression_type=target)
     data = batch(compress(Codec.LZ4, records(3_000)), 3_000, Codec.LZ4)
     at_once = validate_produced(data, config=config, base_offset=70, leader_epoch=4, now_ms=2_000)

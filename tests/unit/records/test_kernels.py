@@ -34,12 +34,12 @@ def walked(
     return walk
 
 
-def test_a_walk_sums_up_a_payload():
+def test_a_walk_has_count_order_and_largest_timestamp_of_the_records():
     walk = walked(payload(*ROWS), 4, 100, True)
     assert (walk.index, walk.sequential, walk.largest, walk.refused) == (4, True, 109, 0)
 
 
-def test_a_walk_finds_records_without_a_needed_key():
+def test_a_walk_finds_records_without_a_required_key():
     walk = walked(payload(*ROWS), 4, 100, True, needs_keys=True, found_max=9)
     assert (walk.refused, walk.found) == (1, [(1, 1, 109, False)])
 
@@ -52,17 +52,17 @@ def test_timestamps_of_minus_one_are_within_any_bounds():
     assert walked(rows, 2, 0, True, earliest=5, latest=3).refused == 2
 
 
-def test_timestamps_wrap_as_java_longs_do():
+def test_timestamps_overflow_like_java_longs():
     rows = payload((0, 1, b"a", b""), (1, -1, b"a", b""))
     found = walked(rows, 2, 2**63 - 1, True, earliest=1, latest=0, found_max=9).found
     assert found == [(0, 0, -(2**63), True), (1, 1, 2**63 - 2, True)]
 
 
-def test_gaps_in_the_offsets_are_seen():
+def test_a_walk_detects_gaps_in_the_offset_deltas():
     assert walked(payload((0, 0, b"a", b""), (2, 0, b"a", b"")), 2, 0, True).sequential is False
 
 
-def test_a_record_longer_than_its_length_is_accepted_only_where_kafka_skips_it():
+def test_a_record_with_a_wrong_length_is_accepted_only_without_check_sizes():
     data = bytearray(payload(*ROWS))
     data[0] += 2
     assert walked(data, 4, 100, False).index == 4
@@ -97,11 +97,11 @@ def test_every_cut_of_a_payload_is_refused():
         (0, 110, None),
     ],
 )
-def test_the_first_record_past_both_bounds_in_order_of_offsets(min_offset, min_timestamp, found):
+def test_find_record_returns_the_first_record_at_or_past_both_bounds(min_offset, min_timestamp, found):
     assert kernels.find_record(payload(*ROWS), 4, 50, 100, min_offset, min_timestamp) == found
 
 
-def test_rewriting_normalises_what_kafka_would_write_differently():
+def test_rewritten_records_have_canonical_varints_and_utf8_header_keys():
     """Header keys that are not UTF-8 and varints that are longer than they need be."""
     out = bytearray()
     kernels.encode_record(out, 0, 0, b"k", b"v", [(b"\xff", b"x")])
@@ -142,7 +142,7 @@ def test_the_batch_that_holds_or_follows_an_offset_is_found():
     assert header_kernels.find_batch(data, 0, len(data), 32) == (len(data), 0, -1, -1)
 
 
-def test_a_walk_stops_at_a_header_that_is_cut_and_says_where():
+def test_find_batch_returns_the_position_of_an_incomplete_header():
     data = batches()
     second = header_kernels.scan_batches(data, 0, len(data))[0][1][0]
     assert header_kernels.find_batch(data, 0, second + 20, 9) == (second, 0, -1, -1)
@@ -161,7 +161,7 @@ def test_a_scan_gives_every_header_field():
     assert found[4][8:10] == (-1, -1)
 
 
-def test_a_scan_stops_quietly_at_a_torn_tail_and_with_a_reason_at_nonsense():
+def test_a_scan_ends_without_an_error_at_a_torn_tail_and_with_one_at_invalid_bytes():
     data = bytearray(batches())
     second = header_kernels.scan_batches(data, 0, len(data))[0][1][0]
     assert header_kernels.scan_batches(data, 0, second + 70)[1:] == (second, None)
@@ -173,14 +173,14 @@ def test_a_scan_stops_quietly_at_a_torn_tail_and_with_a_reason_at_nonsense():
     assert header_kernels.scan_batches(data, 0, len(data))[1:] == (second, "magic 7 is unknown")
 
 
-def test_ranges_outside_the_buffer_are_a_mistake():
+def test_a_range_outside_the_buffer_is_a_value_error():
     for call in (header_kernels.scan_batches, lambda *bounds: header_kernels.find_batch(*bounds, 0)):
         for bounds in ((b"x" * 30, -1, 30), (b"x" * 30, 0, 31)):
             with pytest.raises(ValueError, match="not inside"):
                 call(*bounds)
 
 
-def test_a_length_that_no_batch_has_ends_a_search():
+def test_an_impossible_batch_length_ends_a_search_with_an_error():
     with pytest.raises(CorruptBatch, match="batch length -5 is too small"):
         header_kernels.find_batch(bytes(8) + b"\xff\xff\xff\xfb" + bytes(60), 0, 72, 0)
 
@@ -199,14 +199,14 @@ def test_the_last_entry_up_to_the_target_is_found():
     assert index_kernels.offset_index_slot(index, 0, 1000) == -1
 
 
-def test_times_are_longs():
+def test_time_index_searches_use_64_bit_timestamps():
     times = [-1, 5, 2**40, 2**62]
     index = b"".join(struct.pack(">qi", time, 1) for time in times)
     for target in (-2, -1, 0, 5, 2**40 - 1, 2**40, 2**63 - 1):
         assert index_kernels.time_index_slot(index, 4, target) == sum(time <= target for time in times) - 1
 
 
-def test_more_entries_than_bytes_are_a_mistake():
+def test_more_index_entries_than_bytes_are_a_value_error():
     for search in (index_kernels.offset_index_slot, index_kernels.position_index_slot, index_kernels.time_index_slot):
         with pytest.raises(ValueError, match="do not fit"):
             search(bytes(16), 3, 0)
@@ -249,6 +249,6 @@ def test_a_header_is_reported_by_the_first_rule_that_it_breaks(change, fault):
     assert check_kernels.header_fault(data) == fault
 
 
-def test_bytes_shorter_than_a_header_have_no_fault_to_report():
+def test_bytes_shorter_than_a_header_are_a_value_error():
     with pytest.raises(ValueError, match="60 bytes are too few for a batch header"):
         check_kernels.header_fault(bytes(60))

@@ -41,7 +41,7 @@ def test_a_v1_message_byte_by_byte():
 
 @pytest.mark.parametrize("codec", OLD_CODECS)
 @pytest.mark.parametrize("magic", [0, 1])
-def test_records_come_back_with_their_offsets_gaps_included(magic, codec):
+def test_built_messages_are_read_with_their_offsets_and_gaps(magic, codec):
     data = build_messages(rows(40, 41, 45), magic=magic, codec=codec)
     messages = list(split_messages(data))
     assert len(messages) == (3 if codec == Codec.NONE else 1)
@@ -98,7 +98,7 @@ def wrap(inner: bytes, *, magic: int = 1, offset: int = 9, codec: Codec = Codec.
     return encode_message(magic, offset, 5, None, compress(codec, inner, magic=magic), codec=codec)
 
 
-def test_a_message_cut_short_inside_a_wrapper_was_never_there():
+def test_an_incomplete_message_inside_a_wrapper_is_ignored():
     inner = encode_message(1, 0, 5, b"a", b"b")
     assert len(list(iter_messages(wrap(inner + inner[:-1])))) == 1
 
@@ -116,7 +116,7 @@ def test_a_message_cut_short_inside_a_wrapper_was_never_there():
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_wrappers_that_make_no_sense_are_refused(data, words):
+def test_invalid_wrappers_are_refused(data, words):
     with pytest.raises(CorruptBatch, match=words):
         list(iter_messages(data))
 
@@ -137,7 +137,7 @@ def test_bytes_that_are_not_a_whole_message_are_refused(size):
         list(split_messages(data + data[:size]))
 
 
-def test_what_old_formats_cannot_say_is_refused_when_writing():
+def test_records_that_old_formats_cannot_express_are_refused():
     with pytest.raises(ValueError, match="zstd"):
         build_messages(rows(1), magic=1, codec=Codec.ZSTD)
     with pytest.raises(ValueError, match="headers"):

@@ -16,7 +16,7 @@ def build(codec: Codec = Codec.NONE) -> bytes:
     return builder.build()
 
 
-def test_exactly_one_batch_of_format_2_is_taken():
+def test_exactly_one_batch_of_format_2_is_accepted():
     check_produce_request(build(), 3)
     check_produce_request(build() + build()[:-1], 3)  # what is cut short does not count
     check_produce_request(build(Codec.ZSTD), 7)
@@ -32,12 +32,12 @@ def test_exactly_one_batch_of_format_2_is_taken():
         (build()[:16] + b"\x05" + build()[17:], 9, ErrorCode.CORRUPT_MESSAGE),
     ],
 )
-def test_anything_else_is_refused(data, version, code):
+def test_other_contents_of_a_produce_request_are_refused(data, version, code):
     with pytest.raises(KafkaError) as refused:
         check_produce_request(data, version)
     assert refused.value.code == code
 
 
-def test_the_partition_is_named_where_bytes_make_no_sense():
+def test_the_error_of_invalid_bytes_names_the_partition():
     with pytest.raises(KafkaError, match="in orders-1"):
         list(split_produced(bytes(80), TopicPartition("orders", 1)))

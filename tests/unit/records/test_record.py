@@ -78,7 +78,7 @@ def test_a_count_that_does_not_fit_the_records_is_refused():
         records_of(data)
 
 
-def test_a_codec_from_the_future_is_refused():
+def test_an_unknown_codec_is_refused():
     builder = BatchBuilder()
     builder.append(1, b"a", b"b")
     data = bytearray(builder.build())

@@ -30,7 +30,7 @@ def test_every_refused_record_is_named_by_its_index():
     assert [index for index, _ in error.record_errors] == [0, 2]
 
 
-def test_one_wrong_timestamp_makes_it_a_matter_of_timestamps():
+def test_with_one_invalid_timestamp_the_error_is_invalid_timestamp():
     compacted = rules(cleanup_policy=frozenset({"compact"}))
     error = refused(compacted, RecordFacts(0, 0, NOW, False), RecordFacts(1, 1, NOW + 10**9, True))
     assert error.code == ErrorCode.INVALID_TIMESTAMP
@@ -38,7 +38,7 @@ def test_one_wrong_timestamp_makes_it_a_matter_of_timestamps():
 
 
 @pytest.mark.parametrize("timestamp", [NOW - 100, NOW, NOW + 200, -1])
-def test_bounds_are_inclusive_and_no_timestamp_is_always_right(timestamp):
+def test_timestamp_bounds_are_inclusive_and_minus_one_is_always_accepted(timestamp):
     topic = rules(message_timestamp_before_max_ms=100, message_timestamp_after_max_ms=200)
     topic.check([RecordFacts(0, 0, timestamp, True)], False)
 
@@ -51,7 +51,7 @@ def test_timestamps_outside_are_refused(timestamp):
     assert not earliest <= timestamp <= latest
 
 
-def test_a_difference_that_wraps_counts_as_java_counts_it():
+def test_a_timestamp_difference_overflows_like_in_java():
     """The smallest long is so long ago that Java's difference turns positive again."""
     unbounded = rules(message_timestamp_after_max_ms=LONG_MAX)
     assert unbounded.timestamp_bounds(None)[0] > -(2**63)  # worth a look,

@@ -5,7 +5,7 @@ import pytest
 from tailrace.records.utf8 import decode_utf8
 
 
-def test_valid_text_is_itself():
+def test_valid_utf8_is_decoded_unchanged():
     assert decode_utf8("naïve ☃ 𝄞".encode()) == "naïve ☃ 𝄞"
 
 

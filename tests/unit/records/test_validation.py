@@ -54,7 +54,7 @@ def with_checksum(data: bytes | bytearray) -> bytearray:
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-def test_a_batch_in_the_producers_codec_is_patched_where_it_lies(codec):
+def test_a_batch_in_the_topics_codec_is_changed_in_place(codec):
     data = bytearray(build(NOW - 5, NOW - 9, codec=codec))
     payload = data[61:]
     result = validate(data)
@@ -66,7 +66,7 @@ def test_a_batch_in_the_producers_codec_is_patched_where_it_lies(codec):
     assert (result.max_timestamp, result.log_append_time_ms, result.records_converted) == (NOW - 5, -1, 0)
 
 
-def test_a_batch_that_is_kept_as_sent_passes_the_thorough_check_with_the_same_bytes():
+def test_a_batch_that_is_kept_as_sent_passes_the_full_check_unchanged():
     assert validation.is_kept_as_sent(memoryview(build(NOW, NOW - 5)), TopicConfig(), NOW)
     quick = validate(build(NOW, NOW - 5))
     thorough = validate(build(NOW, NOW - 5), thorough=True)
@@ -142,7 +142,7 @@ def test_a_wrong_max_timestamp_is_corrected():
         ({0: (3).to_bytes(8, "big")}, "must be 0, not 3"),
     ],
 )
-def test_a_client_batch_must_agree_with_itself(change, words):
+def test_a_client_batch_with_contradicting_fields_is_refused(change, words):
     data = bytearray(build())
     for position, value in change.items():
         data[position : position + len(value)] = value
@@ -152,7 +152,7 @@ def test_a_client_batch_must_agree_with_itself(change, words):
     assert "orders-3" in str(error)
 
 
-def test_a_wrong_checksum_and_an_unknown_magic_are_corruption():
+def test_a_wrong_checksum_or_an_unknown_magic_is_corrupt():
     data = bytearray(build())
     data[-1] ^= 1
     assert refusal(data).code == ErrorCode.CORRUPT_MESSAGE
@@ -166,7 +166,7 @@ def test_more_than_one_batch_is_refused():
     assert refusal(build() + build()).code == ErrorCode.INVALID_RECORD
 
 
-def test_a_tail_cut_short_is_left_out_and_nothing_is_nothing():
+def test_an_incomplete_last_batch_is_left_out_and_no_bytes_are_no_batches():
     result = validate(build() + build()[:-1])
     assert [batch.base_offset for batch in result.batches] == [500]
     assert len(result.data) == len(build())
@@ -186,7 +186,7 @@ def test_batches_larger_than_allowed_are_refused_before_and_after_compression():
     assert refusal(builder.build(), TopicConfig(max_message_bytes=1000)).code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_records_that_cannot_be_decompressed_or_have_an_unknown_codec():
+def test_records_that_cannot_be_decompressed_are_refused():
     data = bytearray(build(codec=Codec.GZIP))
     data[61] = 0
     assert refusal(with_checksum(data)).code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -195,7 +195,7 @@ def test_records_that_cannot_be_decompressed_or_have_an_unknown_codec():
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
-def test_a_compacted_topic_takes_only_records_with_keys_and_takes_tombstones(codec):
+def test_a_compacted_topic_accepts_only_records_with_keys_also_tombstones(codec):
     error = refusal(build(NOW, NOW, key=None, codec=codec), COMPACTED)
     assert isinstance(error, RecordsRefused)
     assert error.code == ErrorCode.INVALID_RECORD
@@ -224,7 +224,7 @@ def test_a_producer_cannot_claim_append_time():
     assert not validate(data).batches[0].is_log_append_time  # a create-time topic just takes the timestamp
 
 
-def test_coordinators_write_control_batches_and_these_are_never_compressed():
+def test_control_batches_of_coordinators_are_not_compressed():
     marker = build_end_marker(
         EndTransactionMarker(ControlType.COMMIT, 1), timestamp=NOW, producer_id=4, producer_epoch=0
     )
@@ -233,7 +233,7 @@ def test_coordinators_write_control_batches_and_these_are_never_compressed():
         assert (batch.codec, batch.is_control, batch.base_offset) == (Codec.NONE, True, 500)
 
 
-def test_the_raft_leader_sets_its_own_offsets_and_epochs():
+def test_batches_of_the_raft_leader_keep_their_offsets_and_epochs():
     data = build(base_offset=500, leader_epoch=7) + build(base_offset=501, leader_epoch=7)
     result = validate(data, origin=Origin.RAFT_LEADER)
     assert bytes(result.data) == data
@@ -267,7 +267,7 @@ def test_old_messages_become_one_batch_in_their_codec(magic, codec):
     assert (result.records_converted, result.size_may_have_changed) == (2, True)
 
 
-def test_old_messages_are_held_to_the_same_rules():
+def test_messages_of_old_formats_are_checked_by_the_same_rules():
     assert refusal(messages(NOW, codec=Codec.GZIP) * 2).code == ErrorCode.INVALID_RECORD
     assert refusal(messages(NOW) + messages(NOW, magic=0)).code == ErrorCode.INVALID_RECORD
     assert refusal(messages(NOW) + build()).code == ErrorCode.INVALID_RECORD
@@ -278,7 +278,7 @@ def test_old_messages_are_held_to_the_same_rules():
     assert refusal(broken).code == ErrorCode.CORRUPT_MESSAGE
 
 
-def test_messages_inside_a_wrapper_are_checked_each():
+def test_each_message_inside_a_wrapper_is_checked():
     inner = bytearray(encode_message(1, 0, NOW, b"k", b"v"))
     inner[-1] ^= 1
     wrapped = encode_message(1, 0, NOW, None, compress(Codec.GZIP, inner), codec=Codec.GZIP)

@@ -39,7 +39,7 @@ class Deleting:
         self.node.check(self.partition)
 
 
-def test_it_waits_until_every_live_replica_has_moved_its_start() -> None:
+def test_delete_records_waits_until_every_live_replica_has_moved_its_log_start() -> None:
     deleting = Deleting()
     assert deleting.partition.log.log_start_offset == 2
     assert not deleting.part.is_done
@@ -50,20 +50,20 @@ def test_it_waits_until_every_live_replica_has_moved_its_start() -> None:
     assert deleting.answers == [(ErrorCode.NONE, 2)]
 
 
-def test_at_the_deadline_it_has_timed_out() -> None:
+def test_delete_records_times_out_at_its_deadline() -> None:
     deleting = Deleting()
     deleting.node.pass_ms(1_000)
     assert deleting.answers == [(ErrorCode.REQUEST_TIMED_OUT, -1)]
 
 
-def test_it_ends_when_the_leadership_is_lost() -> None:
+def test_delete_records_ends_when_the_leadership_is_lost() -> None:
     deleting = Deleting()
     deleting.node.apply(deleting.partition, registration(2, (1, 2), leader_epoch=1, partition_epoch=1))
     assert deleting.answers == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]
 
 
 @pytest.mark.parametrize("how", ["offline", "removed"])
-def test_it_ends_when_the_replica_is_removed(how: str) -> None:
+def test_delete_records_ends_when_the_replica_is_removed(how: str) -> None:
     deleting = Deleting()
     if how == "offline":
         deleting.node.partitions.mark_offline(deleting.partition.key)
@@ -74,7 +74,7 @@ def test_it_ends_when_the_replica_is_removed(how: str) -> None:
     assert deleting.answers == [(expected, -1)]
 
 
-def test_a_replica_alone_is_done_at_once() -> None:
+def test_delete_records_on_a_single_replica_completes_at_once() -> None:
     node = Node()
     partition = node.host()
     node.append(partition, b"a", b"b")

@@ -111,7 +111,7 @@ def test_a_part_that_was_refused_keeps_its_refusal_and_is_not_waited_for() -> No
     assert answers == [ErrorCode.CORRUPT_MESSAGE]
 
 
-def test_a_replica_alone_need_not_wait() -> None:
+def test_acks_all_on_a_single_replica_does_not_wait() -> None:
     node = Node()
     partition = node.host()
     part = append_produced(node.partitions, partition.key, batch(b"a"), required_acks=-1, now_ms=node.now_ms)

@@ -47,7 +47,7 @@ def test_records_are_appended_with_the_leaders_offsets_and_epochs() -> None:
     assert partition.log.epochs.entries == [EpochStart(3, 0)]
 
 
-def test_the_high_watermark_follows_as_far_as_the_log_goes() -> None:
+def test_a_followers_high_watermark_is_at_most_its_log_end() -> None:
     partition, role = following()
     assert not take(role, records(0, b"a", b"b"), high_watermark=0).high_watermark_moved
     assert take(role, b"", high_watermark=1).high_watermark_moved

@@ -116,7 +116,7 @@ def test_a_leaving_replica_counts_until_the_controller_has_dropped_it() -> None:
     assert led.high_watermark == 4
 
 
-def test_below_min_insync_replicas_the_high_watermark_stands_still() -> None:
+def test_below_min_insync_replicas_the_high_watermark_does_not_move() -> None:
     led = Led(isr=(1,), min_insync_replicas="2")
     assert led.high_watermark == 0
     assert not led.leader.advance_high_watermark(NOW_MS)
@@ -175,7 +175,7 @@ def test_a_fetch_with_an_earlier_broker_epoch_is_refused() -> None:
     assert led.leader.followers[3].log_end_offset == -1
 
 
-def test_a_fetch_without_broker_epoch_counts() -> None:
+def test_a_fetch_without_a_broker_epoch_can_join_the_isr() -> None:
     led = Led(isr=(1, 2))
     led.fetched(2, 4)
     led.fetched(3, 4, epoch=-1)
@@ -209,7 +209,7 @@ def test_a_replica_is_dropped_when_it_was_not_caught_up_for_the_lag_time() -> No
     assert led.leader.isr.pending.isr == ((1, 101),)
 
 
-def test_a_steady_reader_just_behind_the_end_stays_in_sync() -> None:
+def test_a_follower_that_reaches_each_previous_log_end_stays_in_sync() -> None:
     """Each fetch reaches what was the end at the fetch before."""
     led = Led(isr=(1, 2), replicas=(1, 2))
     for n in range(10):

@@ -161,7 +161,7 @@ def test_the_high_watermark_of_a_lone_replica_moves_with_the_append() -> None:
     assert partition.log.epochs.latest == EpochStart(3, 0)
 
 
-def test_only_the_leader_takes_records() -> None:
+def test_only_the_leader_accepts_records() -> None:
     partition = Node().host(state=registration(2, (1, 2)))
     with pytest.raises(KafkaError) as refused:
         partition.append_as_leader(bytearray(), required_acks=1, now_ms=NOW_MS)
@@ -186,7 +186,7 @@ def test_min_insync_replicas_above_the_number_of_replicas_means_all_of_them() ->
     assert partition.log.high_watermark == 1
 
 
-def test_the_high_watermark_stands_still_below_min_insync_replicas() -> None:
+def test_the_partitions_high_watermark_does_not_move_below_min_insync_replicas() -> None:
     node = Node()
     node.know(broker(2))
     partition = node.host(state=registration(1, (1, 2), (1,)), config={"min.insync.replicas": "2"})
@@ -241,7 +241,7 @@ def test_a_reader_past_the_end_of_its_epoch_diverges_there() -> None:
     assert read(partition, 3, 0).diverging == EpochEnd(0, 2)
 
 
-def test_a_reader_of_an_epoch_that_never_wrote_here_diverges_at_the_one_before() -> None:
+def test_a_reader_with_an_unknown_epoch_diverges_at_the_previous_epoch() -> None:
     _, partition = with_epochs()
     found = read(partition, 3, 1)
     assert found.diverging == EpochEnd(0, 2)

@@ -54,7 +54,7 @@ def partition() -> Partition:
     return broker.services.partitions.find(TopicPartition("topic", 0))
 
 
-def test_the_batch_is_searched_beside_the_loop(partition: Partition) -> None:
+def test_the_batch_is_searched_by_a_chore(partition: Partition) -> None:
     searches = Searches()
     searches.find(partition, "by_duration:PT1H")
     assert searches.answers == []
@@ -69,7 +69,7 @@ def test_earliest_and_latest_need_no_search(partition: Partition) -> None:
     assert searches.answers == [0, 4]
 
 
-def test_one_batch_at_a_time_is_read(partition: Partition) -> None:
+def test_one_batch_is_searched_at_a_time(partition: Partition) -> None:
     searches = Searches()
     for reset in ("by_duration:PT1H", "by_duration:P3D", "by_duration:PT1M"):
         searches.find(partition, reset)
@@ -80,7 +80,7 @@ def test_one_batch_at_a_time_is_read(partition: Partition) -> None:
     assert searches.answers == [2, 0, ErrorCode.OFFSET_NOT_AVAILABLE]
 
 
-def test_a_corrupt_batch_refuses_one_question_only(partition: Partition) -> None:
+def test_a_corrupt_batch_fails_only_one_search(partition: Partition) -> None:
     searches = Searches()
     searches.find(partition, "by_duration:PT1H")
     searches.find(partition, "by_duration:PT1H")

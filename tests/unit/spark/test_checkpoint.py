@@ -52,7 +52,7 @@ def test_batch_numbers_are_compared_as_numbers(tmp_path: Path) -> None:
     assert (read(path).committed_batch, read(path).planned_batch) == (10, None)
 
 
-def test_the_second_version_names_its_sources(tmp_path: Path) -> None:
+def test_a_checkpoint_of_version_2_has_the_names_of_its_sources(tmp_path: Path) -> None:
     lines = 'orders:{"t": {"0": 5}}\n1:{"logOffset":3}\n2:-'
     found = read(checkpoint(tmp_path / "c", {0: lines}, [0], "v2"))
     assert [(one.name, one.committed) for one in found.sources] == [("orders", {T0: 5}), ("1", None), ("2", None)]
@@ -87,7 +87,7 @@ def test_without_a_committed_batch_there_are_no_offsets_to_convert(tmp_path: Pat
         '{"t":{"0":99999999999999999999}}',
     ],
 )
-def test_offsets_of_another_form_are_not_taken_for_those_of_kafka(tmp_path: Path, line: str) -> None:
+def test_offsets_of_another_format_are_not_read_as_kafka_offsets(tmp_path: Path, line: str) -> None:
     path = checkpoint(tmp_path / "c", {0: line}, [0])
     assert read(path).sources[0].committed is None
     with pytest.raises(WrongCheckpoint, match="has no offsets of Kafka"):
@@ -129,7 +129,7 @@ def test_the_command_shows_both_batches_and_prints_starting_offsets(tmp_path: Pa
     assert printed.strip() == starting_offsets_json({T0: 5})
 
 
-def test_a_folder_without_a_checkpoint_and_a_useless_yes_are_errors(tmp_path: Path) -> None:
+def test_a_folder_without_a_checkpoint_and_a_yes_without_a_group_are_errors(tmp_path: Path) -> None:
     wrong = tailrace("offsets", "of-checkpoint", tmp_path)
     assert (wrong.status, "is not the checkpoint of a Spark stream" in wrong.err) == (2, True)
     useless = tailrace("offsets", "of-checkpoint", tmp_path, "--yes")

@@ -56,13 +56,13 @@ def test_a_listener_has_its_own_rate() -> None:
     assert limits.wait_ms("B", 0) == 0
 
 
-def test_a_rate_of_0_admits_nobody_and_is_checked_again_later() -> None:
+def test_a_rate_of_0_admits_no_connection_and_is_checked_again_later() -> None:
     limits = ConnectionLimits(LimitSettings(creation_rate_max=0))
     assert limits.wait_ms("A", 0) == 10_000
     assert limits.wait_ms("A", 10_000) == 10_000
 
 
-def test_a_rate_survives_a_clock_that_stands_still() -> None:
+def test_a_rate_works_with_a_clock_that_does_not_advance() -> None:
     limits = ConnectionLimits(LimitSettings(creation_rate_max=1))
     for _ in range(15):
         limits.admit("A", "h", 0)

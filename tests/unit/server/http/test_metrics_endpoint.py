@@ -89,7 +89,7 @@ def test_a_connection_may_send_several_requests(harness: Harness) -> None:
         harness.ask(client, b"Ehello")
 
 
-def test_openmetrics_is_given_to_those_who_accept_it(harness: Harness) -> None:
+def test_openmetrics_is_sent_to_scrapers_that_accept_it(harness: Harness) -> None:
     head, body = Scraper(harness).ask(GET[:-2] + b"Accept: application/openmetrics-text\r\n\r\n")
     assert "Content-Type: application/openmetrics-text; version=1.0.0" in head
     assert body.endswith("# EOF\n")
@@ -104,7 +104,7 @@ def test_an_old_client_gets_the_text_and_the_end_of_the_connection(harness: Harn
     assert answer.endswith(b"\n")
 
 
-def test_a_request_may_come_byte_by_byte(harness: Harness) -> None:
+def test_a_request_may_arrive_byte_by_byte(harness: Harness) -> None:
     scraper = Scraper(harness)
     for byte in GET[:-1]:
         scraper.socket.sendall(bytes([byte]))
@@ -187,7 +187,7 @@ def test_a_request_that_is_never_finished_is_closed_after_30_seconds(harness: Ha
     slow.until_closed()
 
 
-def test_a_scraper_that_comes_again_after_a_minute_keeps_its_connection(harness: Harness) -> None:
+def test_a_scraper_with_an_interval_of_a_minute_keeps_its_connection(harness: Harness) -> None:
     scraper = Scraper(harness)
     for _ in range(3):
         assert "200 OK" in scraper.ask(GET)[0]
@@ -226,7 +226,7 @@ def test_health_and_readiness_are_reported(harness: Harness) -> None:
     assert "200 OK" in scraper.ask(b"GET /healthz HTTP/1.1\r\n\r\n")[0]
 
 
-def test_a_broker_that_stops_is_alive_and_not_ready(harness: Harness) -> None:
+def test_a_stopping_broker_is_healthy_and_not_ready(harness: Harness) -> None:
     client = harness.client()
     client.send(b"Pwait")
     harness.until(lambda: bool(harness.broker.parked))

@@ -21,7 +21,7 @@ class _Broker(FakeBroker):
         self.ticked.append(now_ms)
 
 
-def test_a_busy_loop_asks_once_in_a_millisecond() -> None:
+def test_a_busy_loop_queries_the_deadline_once_per_millisecond() -> None:
     broker = _Broker()
     deadline = BrokerDeadline(broker, lambda: 1_000)
     assert [deadline.wait_ms(1_000, True) for _ in range(3)] == [DAY_MS, 1, 1]
@@ -30,7 +30,7 @@ def test_a_busy_loop_asks_once_in_a_millisecond() -> None:
     assert broker.asked == 2
 
 
-def test_a_pass_without_events_asks_again() -> None:
+def test_a_pass_without_events_queries_the_deadline_again() -> None:
     broker = _Broker()
     deadline = BrokerDeadline(broker, lambda: 1_000)
     deadline.wait_ms(1_000, True)
@@ -38,7 +38,7 @@ def test_a_pass_without_events_asks_again() -> None:
     assert deadline.wait_ms(1_000, False) == 5
 
 
-def test_a_tick_runs_when_the_deadline_has_come_and_the_next_pass_asks_again() -> None:
+def test_a_tick_runs_at_the_deadline_and_the_next_pass_queries_it_again() -> None:
     broker = _Broker()
     broker.due_ms = 1_002
     deadline = BrokerDeadline(broker, lambda: 1_001)

@@ -28,7 +28,7 @@ class Noted:
         self.errors.append(error)
 
 
-def test_a_chore_runs_elsewhere_and_is_applied_here() -> None:
+def test_a_chore_runs_on_another_thread_and_is_applied_on_the_callers() -> None:
     woken = threading.Event()
     chores = Chores(2, woken.set)
     chore = Noted(threading.get_ident)
@@ -53,7 +53,7 @@ def test_results_are_applied_only_by_apply_finished() -> None:
     assert chore.results[0][0] == 1
 
 
-def test_an_exception_of_run_goes_to_failed() -> None:
+def test_an_exception_of_run_is_passed_to_failed() -> None:
     chores = Chores(1, lambda: None)
     chore = Noted(lambda: 1 // 0)
     chores.submit(chore)
@@ -64,7 +64,7 @@ def test_an_exception_of_run_goes_to_failed() -> None:
     assert chores.failures == 1
 
 
-def test_a_chore_that_cannot_be_applied_does_not_keep_the_next_one_from_it() -> None:
+def test_a_chore_whose_apply_raises_does_not_affect_the_next_one() -> None:
     class Broken(Noted):
         def apply(self, result: Any, now_ms: int) -> None:
             raise RuntimeError("cannot be applied")
@@ -79,7 +79,7 @@ def test_a_chore_that_cannot_be_applied_does_not_keep_the_next_one_from_it() -> 
     assert errors.counts == {"a chore": 1}
 
 
-def test_chores_run_side_by_side_up_to_the_number_of_threads() -> None:
+def test_chores_run_in_parallel_up_to_the_number_of_threads() -> None:
     """Each of two waits for the other; a third has to wait for one of them."""
     chores = Chores(2, lambda: None)
     meeting = threading.Barrier(2, timeout=20)

@@ -17,7 +17,7 @@ class Hands:
         return self.clock()
 
 
-def test_it_follows_a_wall_clock_that_moves_forward() -> None:
+def test_a_steady_clock_follows_a_wall_clock_that_moves_forward() -> None:
     hands = Hands(1_000_000)
     assert hands.clock() == 1_000_000
     assert hands.pass_by(5) == 1_000_005
@@ -25,7 +25,7 @@ def test_it_follows_a_wall_clock_that_moves_forward() -> None:
     assert hands.clock() == 4_600_005
 
 
-def test_after_the_wall_clock_is_set_back_it_runs_at_half_speed_until_both_agree() -> None:
+def test_after_the_wall_clock_is_set_back_a_steady_clock_runs_at_half_speed_until_both_agree() -> None:
     hands = Hands(1_000_000)
     hands.wall_ms -= 1000
     assert hands.clock() == 1_000_000
@@ -35,7 +35,7 @@ def test_after_the_wall_clock_is_set_back_it_runs_at_half_speed_until_both_agree
     assert hands.pass_by(7) == 1_001_007
 
 
-def test_frequent_reads_do_not_stop_it() -> None:
+def test_frequent_reads_do_not_stop_a_steady_clock() -> None:
     hands = Hands(1_000_000)
     hands.wall_ms -= 1000
     seen = [hands.pass_by(1) for _ in range(3000)]

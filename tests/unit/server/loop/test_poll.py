@@ -36,7 +36,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield near, far
 
 
-def test_events_are_reported_as_asked_for(poll: Poll, pair: tuple[socket.socket, socket.socket]) -> None:
+def test_events_are_reported_according_to_the_interest(poll: Poll, pair: tuple[socket.socket, socket.socket]) -> None:
     near, far = pair
     poll.register(near.fileno(), READABLE)
     assert poll.poll(0) == []
@@ -58,7 +58,9 @@ def test_an_ended_stream_is_readable_and_not_broken(poll: Poll, pair: tuple[sock
 
 
 @pytest.mark.parametrize("interest", [0, READABLE, WRITABLE])
-def test_a_reset_is_reported_to_all(poll: Poll, pair: tuple[socket.socket, socket.socket], interest: int) -> None:
+def test_a_reset_is_reported_for_every_interest(
+    poll: Poll, pair: tuple[socket.socket, socket.socket], interest: int
+) -> None:
     near, far = pair
     poll.register(near.fileno(), interest)
     far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
@@ -68,7 +70,7 @@ def test_a_reset_is_reported_to_all(poll: Poll, pair: tuple[socket.socket, socke
     assert mask & BROKEN
 
 
-def test_a_forgotten_descriptor_may_be_closed_and_its_number_used_again(poll: Poll) -> None:
+def test_a_forgotten_descriptor_may_be_closed_and_its_number_reused(poll: Poll) -> None:
     first = socket.socket()
     number = first.fileno()
     poll.register(number, READABLE)

@@ -136,7 +136,7 @@ def test_unknown_apis_share_one_meter(connection: Connection) -> None:
     assert all(one.size_histogram().count == one.requests for one in meter.apis.values())
 
 
-def test_the_request_log_is_written_only_when_it_is_wanted(
+def test_the_request_log_is_written_only_at_level_debug(
     connection: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     def ask() -> None:

@@ -50,7 +50,7 @@ class Controller:
         return False
 
 
-def test_a_broker_that_is_killed_asks_to_be_fenced() -> None:
+def test_the_last_will_of_a_killed_broker_requests_to_be_fenced() -> None:
     controller = Controller()
     program = (
         "import sys, signal; from tailrace.server.peers.last_will import LastWill; "

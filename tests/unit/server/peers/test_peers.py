@@ -120,7 +120,7 @@ def network() -> Iterator[Network]:
     made.poll.close()
 
 
-def test_requests_go_out_in_the_highest_common_version_and_are_answered_in_order(
+def test_requests_are_sent_in_the_highest_common_version_and_answered_in_order(
     network: Network, node: OtherNode
 ) -> None:
     for _ in range(7):
@@ -137,7 +137,7 @@ def test_requests_go_out_in_the_highest_common_version_and_are_answered_in_order
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_responses_are_whole_wherever_reads_end(network: Network, node: OtherNode, seed: int) -> None:
+def test_responses_are_complete_wherever_reads_end(network: Network, node: OtherNode, seed: int) -> None:
     """Several in one piece, one in many, larger ones than are read at a time."""
     chance = random.Random(seed)
     one = DescribeClusterResponse.DescribeClusterBroker(host="h" * 1_000)

@@ -65,7 +65,7 @@ sizes = st.one_of(
     st.lists(sizes, max_size=12),
     st.lists(st.sampled_from([1, 2, 3, 5, 100, 4096, 30_000, READ_BYTES_MAX, 10**6]), min_size=1, max_size=5),
 )
-def test_frames_come_whole_and_in_order(lengths: list[int], pieces: list[int]) -> None:
+def test_frames_are_returned_whole_and_in_order(lengths: list[int], pieces: list[int]) -> None:
     dice = random.Random(1)
     if max(pieces) < 100:  # byte by byte, small frames have to do
         lengths = [length % 1000 for length in lengths]
@@ -105,7 +105,7 @@ def test_connections_share_an_arena() -> None:
     assert arena.replaced == 0
 
 
-def test_small_frames_that_came_together_are_read_once_and_not_copied() -> None:
+def test_small_frames_that_arrive_together_are_read_once_and_not_copied() -> None:
     arena, frames = ReceiveArena(), FrameInput(LIMIT, FrameBuffers())
     stream = Stream(framed(b"one", b"two", b"three"), [10**6])
     frames.receive(stream.recv_into, arena)
@@ -116,7 +116,7 @@ def test_small_frames_that_came_together_are_read_once_and_not_copied() -> None:
     assert stream.calls == 1
 
 
-def test_a_large_frame_is_received_where_it_stays() -> None:
+def test_a_large_frame_is_received_into_its_final_buffer() -> None:
     """In a stream of large frames only the heads go through the arena."""
     arena, frames = ReceiveArena(), FrameInput(LIMIT, FrameBuffers())
     contents = [bytes([number]) * 1_000_000 for number in range(5)]
@@ -167,7 +167,7 @@ def test_an_invalid_size_after_a_large_frame_is_refused() -> None:
         frames.next_frame()
 
 
-def test_the_largest_frame_and_the_smallest() -> None:
+def test_frames_of_the_largest_size_and_of_no_bytes_are_returned() -> None:
     arena, frames = ReceiveArena(), FrameInput(1000, FrameBuffers())
     stream = Stream(framed(b"x" * 1000, b""), [10**6])
     assert receive_all(frames, arena, stream) == [b"x" * 1000, b""]

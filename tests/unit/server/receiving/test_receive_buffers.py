@@ -63,7 +63,7 @@ def test_a_buffer_without_views_is_reused() -> None:
     assert address(buffers.take(300_000)) == place
 
 
-def test_buffers_have_the_size_that_was_asked_for_and_can_be_written() -> None:
+def test_buffers_have_the_requested_size_and_are_writable() -> None:
     buffers = FrameBuffers()
     for size in (1, 4096, POOLED_BYTES, POOLED_BYTES + 1, 5_000_000):
         view = buffers.take(size)
@@ -72,7 +72,7 @@ def test_buffers_have_the_size_that_was_asked_for_and_can_be_written() -> None:
         assert not view.readonly
 
 
-def test_many_buffers_at_once_are_all_different_and_few_are_kept() -> None:
+def test_many_buffers_in_use_are_different_and_only_a_few_are_kept() -> None:
     buffers = FrameBuffers()
     views = [buffers.take(1000) for _ in range(POOLED_COUNT + 3)]
     for index, view in enumerate(views):

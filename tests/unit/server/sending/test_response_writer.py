@@ -69,7 +69,7 @@ def test_a_response_is_its_size_and_its_parts() -> None:
     assert writer.size == 0
 
 
-def test_responses_that_are_ready_together_leave_with_one_call() -> None:
+def test_responses_that_are_ready_together_are_sent_with_one_call() -> None:
     writer, socket = ResponseWriter(), Socket()
     for number in range(100):
         writer.add([b"%d" % number])
@@ -78,7 +78,7 @@ def test_responses_that_are_ready_together_leave_with_one_call() -> None:
     assert socket.calls == 1
 
 
-def test_small_slices_leave_with_the_bytes_around_them() -> None:
+def test_small_slices_are_sent_with_the_bytes_around_them() -> None:
     writer, socket = ResponseWriter(), Socket()
     parts: list[Part] = [b"a", FileSlice(FILE, 5, 10), b"b", FileSlice(FILE, 100, 2000), b"c", FileSlice(FILE, 0, 0)]
     writer.add(parts)
@@ -88,7 +88,7 @@ def test_small_slices_leave_with_the_bytes_around_them() -> None:
 
 
 @pytest.mark.skipif(lacks(sockets, "MSG_MORE"), reason="this system has no MSG_MORE")
-def test_bytes_in_front_of_a_large_slice_say_that_more_is_coming() -> None:
+def test_bytes_before_a_large_slice_are_sent_with_msg_more() -> None:
     writer, socket = ResponseWriter(), Socket()
     parts: list[Part] = [b"head", FileSlice(FILE, 0, 100_000)]
     writer.add(parts)

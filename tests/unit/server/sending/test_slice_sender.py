@@ -23,7 +23,7 @@ def test_the_size_of_a_read_follows_what_the_socket_takes() -> None:
     assert given == [CHUNK_BYTES_MAX, CHUNK_BYTES_MAX, CHUNK_BYTES_MAX, 50_000, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN]
 
 
-def test_a_limit_is_kept() -> None:
+def test_a_slice_is_sent_up_to_the_limit() -> None:
     slices, pending = SliceSender(SliceStrategy.PREAD), PendingSlice(FileSlice(FILE, 0, 3_000_000))
     assert slices.send(Socket(), pending, 10) == (10, 10)  # type: ignore[arg-type]
     assert (pending.position, pending.remaining) == (10, 2_999_990)

@@ -97,7 +97,7 @@ def test_the_ends_after_a_round_have_all_partitions_of_its_topics() -> None:
     assert round_().ends_after(there).topics == {"t": TopicEnds(HERE, {0: 9, 1: 2})}
 
 
-def test_properties_of_the_newest_commit_win() -> None:
+def test_properties_of_the_newest_commit_have_precedence() -> None:
     newest, oldest = to_properties(table(p0=9)), to_properties(table(p0=4))
     assert read_properties([{}, newest, {"x": "y"}, oldest]).topics["t"].ends == {0: 9}
     assert newest == {

@@ -79,7 +79,7 @@ def test_records_become_columns_with_logical_types() -> None:
     assert rows == [plain(ROW), plain(empty), plain({**ROW, "lines": []})]
 
 
-def test_values_are_read_by_the_schema_that_they_were_written_with() -> None:
+def test_values_are_decoded_by_their_writers_schema() -> None:
     old = {
         "type": "record",
         "name": "Order",
@@ -142,7 +142,7 @@ def test_numbers_that_do_not_fit_are_broken() -> None:
 
 
 @given(st.lists(st.one_of(st.binary(max_size=40), st.integers(0, 80).map(lambda size: encode(ROW)[:size])), max_size=4))
-def test_any_bytes_give_a_row_or_a_reason(values: list[bytes]) -> None:
+def test_any_bytes_give_a_row_or_an_error(values: list[bytes]) -> None:
     rows, errors = decode(encode(ROW), *values)
     assert rows[0] == plain(ROW)
     assert all((rows[row] is None) == (row in errors) for row in range(len(rows)))

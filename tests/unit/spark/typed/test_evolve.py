@@ -140,7 +140,7 @@ def test_a_schema_needs_no_change_for_itself(one: Any) -> None:
 
 
 @given(SCHEMAS, SCHEMAS)
-def test_after_the_changes_the_table_takes_old_and_new_rows(table: Any, topic: Any) -> None:
+def test_after_the_changes_the_table_accepts_old_and_new_rows(table: Any, topic: Any) -> None:
     found = evolve(table, topic)
     if isinstance(found, Refusal):
         return

@@ -99,7 +99,7 @@ def test_values_without_a_frame_or_with_another_schema_are_broken(server: FakeRe
     assert [one and one["id"] for one in found.array.to_pylist()] == [1, *[None] * 8, 1]
 
 
-def test_an_unknown_id_is_asked_for_once(server: FakeRegistry) -> None:
+def test_an_unknown_schema_id_is_requested_once(server: FakeRegistry) -> None:
     decoder = avro_decoder(server)
     server.asked.clear()
     for _ in range(3):

@@ -107,7 +107,7 @@ def test_a_broken_value_is_null_with_its_reason_and_harms_no_neighbour(value: by
     assert len(errors[1]) < 400
 
 
-def test_not_a_number_is_accepted_for_floating_point() -> None:
+def test_nan_and_infinity_are_accepted_for_floating_point_columns() -> None:
     rows, errors = decode(b'{"total":NaN}', b'{"total":-Infinity}', b'{"id":NaN}')
     assert (str(rows[0]["total"]), rows[1]["total"], list(errors)) == ("nan", float("-inf"), [2])
 
@@ -136,7 +136,7 @@ TEXT = st.one_of(
 
 
 @given(st.lists(TEXT, max_size=6))
-def test_the_compiled_scanner_does_what_the_interpreted_one_does(values: list[bytes]) -> None:
+def test_the_compiled_and_the_interpreted_scanner_have_equal_results(values: list[bytes]) -> None:
     assert scan(json_lines, values) == scan(oracle, values)
 
 

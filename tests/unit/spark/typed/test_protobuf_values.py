@@ -94,7 +94,7 @@ def test_malformed_schemas_are_refused() -> None:
         schema.message("Nope")
 
 
-def test_the_path_of_a_message_in_its_schema() -> None:
+def test_message_path_decodes_the_position_of_a_message_in_its_schema() -> None:
     assert message_path(b"\x00rest") == ((0,), 1)
     assert message_path(b"\x02\x02rest") == ((1,), 2)
     assert message_path(b"\x04\x02\x00rest") == ((1, 0), 3)

@@ -27,7 +27,7 @@ def client(server: FakeRegistry, credentials: str | None = None) -> Registry:
     return Registry(RegistryAddress.parse(server.url, credentials), pause=lambda _: None)
 
 
-def test_a_schema_is_asked_for_once_also_when_it_is_unknown(server: FakeRegistry) -> None:
+def test_a_known_or_unknown_schema_is_requested_once(server: FakeRegistry) -> None:
     server.add(7, '"string"')
     registry = client(server)
     assert [registry.by_id(7).text for _ in range(3)] == ['"string"'] * 3
@@ -37,7 +37,7 @@ def test_a_schema_is_asked_for_once_also_when_it_is_unknown(server: FakeRegistry
     assert len(server.asked) == 2
 
 
-def test_values_cannot_make_a_worker_ask_for_any_number_of_ids(server: FakeRegistry) -> None:
+def test_a_worker_requests_a_limited_number_of_unknown_schema_ids(server: FakeRegistry) -> None:
     registry = client(server)
     for schema_id in range(150):
         with pytest.raises(SchemaUnknown):
@@ -79,7 +79,7 @@ def test_credentials_are_sent_and_never_shown(server: FakeRegistry) -> None:
     assert copy.address == address
 
 
-def test_a_registry_that_is_busy_is_asked_again_and_one_that_refuses_is_not(server: FakeRegistry) -> None:
+def test_a_request_to_a_busy_registry_is_retried_and_a_refused_one_is_not(server: FakeRegistry) -> None:
     server.answers["/schemas/ids/1"] = [503, 500, {"schema": '"int"'}]
     assert client(server).by_id(1).text == '"int"'
     server.answers["/schemas/ids/2"] = 503

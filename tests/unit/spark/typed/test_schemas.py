@@ -19,7 +19,7 @@ from tailrace.spark.typed.schemas.json_schema import json_schema_fields
 UTC = pa.timestamp("us", tz="UTC")
 
 
-def test_column_definitions_of_sql() -> None:
+def test_column_definitions_of_sql_become_arrow_types() -> None:
     found = ddl_fields(
         "id BIGINT NOT NULL, `a ``b` string, tags array<string>, "
         "line struct<sku: string, price: decimal(10, 2), more: array<struct<x int>>>, at timestamp, d decimal"
@@ -53,7 +53,7 @@ def test_malformed_definitions_are_refused(text: str, words: str) -> None:
         ddl_fields(text)
 
 
-def test_a_json_schema() -> None:
+def test_a_json_schema_becomes_arrow_types() -> None:
     schema = {
         "$defs": {"line": {"type": "object", "properties": {"sku": {"type": "string"}}}},
         "type": "object",
