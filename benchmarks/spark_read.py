@@ -146,7 +146,7 @@ def spark_queries(spark: Any, broker: tailrace.Broker, directory: Path, count: i
                 run(made().load())
                 took = cpu_of_spark() - cpu, time.perf_counter() - wall
                 best[name] = min(best.get(name, took), took)
-        told(query, best)
+        reported(query, best)
     best = {}
     for number in range(ROUNDS):
         # Raw records, written inside the workers; Spark's writer above compresses with snappy.
@@ -155,10 +155,10 @@ def spark_queries(spark: Any, broker: tailrace.Broker, directory: Path, count: i
             export(spark, str(broker.data), output, topics=["orders"], compression=compression)
             took = cpu_of_spark() - cpu, time.perf_counter() - wall
             best[compression] = min(best.get(compression, took), took)
-    told("tailrace job export", best)
+    reported("tailrace job export", best)
 
 
-def told(query: str, best: dict[str, tuple[float, float]]) -> None:
+def reported(query: str, best: dict[str, tuple[float, float]]) -> None:
     print(
         f"  {query:20} " + "   ".join(f"{name} {cpu:.1f} ({wall:.1f})" for name, (cpu, wall) in best.items()),
         flush=True,

@@ -44,9 +44,9 @@ class Producer:
         while self.client.ask(find, 4).coordinators[0].error_code:
             time.sleep(0.2)
         request = m.InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=60_000)
-        while (told := self.client.ask(request, 5)).error_code:
+        while (reported := self.client.ask(request, 5)).error_code:
             time.sleep(0.2)
-        self.producer_id, self.epoch, self.sequence = told.producer_id, told.producer_epoch, 0
+        self.producer_id, self.epoch, self.sequence = reported.producer_id, reported.producer_epoch, 0
         self._asked: tuple[Any, int] = (request, 5)
 
     def send(self, request: Any, version: int) -> None:

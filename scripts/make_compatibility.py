@@ -27,9 +27,9 @@ def missing(row: ApiRow) -> str:
     if spec is None or spec.origin is None:
         raise SystemExit(f"{row.module} does not exist")
     text = ast.get_docstring(ast.parse(Path(spec.origin).read_text())) or ""
-    _, _, said = text.partition("\nNot implemented\n")
+    _, _, output = text.partition("\nNot implemented\n")
     lines: list[str] = []
-    for line in said.splitlines():
+    for line in output.splitlines():
         if not line.startswith("    "):
             break
         line = line.strip()

@@ -28,8 +28,8 @@ def bars(title: str, rows: Sequence[Comparison]) -> str:
         for name in names:
             width = (math.log10(row.costs[name]) - low) * scale
             lines.append(f'<rect x="{_LEFT}" y="{y}" width="{width:.1f}" height="{_BAR - 2}" fill="{_COLOURS[name]}"/>')
-            told = escape(row.told[name])
-            lines.append(f'<text x="{_LEFT + width + 5:.1f}" y="{y + 9}" class="small">{told}</text>')
+            reported = escape(row.reported[name])
+            lines.append(f'<text x="{_LEFT + width + 5:.1f}" y="{y + 9}" class="small">{reported}</text>')
             y += _BAR
         y += _GAP
     legend, x = [], _LEFT

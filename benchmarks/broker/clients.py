@@ -155,9 +155,9 @@ def _java_produce(one: Contender, topic: str) -> None:
 def _java_round_trip(one: Contender, topic: str) -> RoundTrip:
     arguments = (f"127.0.0.1:{one.port}", topic, "5000", "all", "100")
     # The tool commits offsets at the end, and fails without a group coordinator; its figures are printed before that.
-    told = _tool("org.apache.kafka.tools.EndToEndLatency", *arguments, may_fail=True)
-    mean = re.search(r"Avg latency: ([\d.]+) ms", told)
-    percentiles = re.search(r"99th = (\d+)", told)
+    reported = _tool("org.apache.kafka.tools.EndToEndLatency", *arguments, may_fail=True)
+    mean = re.search(r"Avg latency: ([\d.]+) ms", reported)
+    percentiles = re.search(r"99th = (\d+)", reported)
     if mean is None or percentiles is None:
-        raise RuntimeError(f"EndToEndLatency said {told[-300:]}")
+        raise RuntimeError(f"EndToEndLatency said {reported[-300:]}")
     return RoundTrip(float(mean[1]), float(percentiles[1]))

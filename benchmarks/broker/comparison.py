@@ -25,7 +25,7 @@ class Figure(Protocol):
 @dataclass(frozen=True)
 class Comparison:
     work: str
-    told: dict[str, str]  # text by contender
+    reported: dict[str, str]  # text by contender
     costs: dict[str, float]
     goal: str = ""
     is_met: bool | None = None
@@ -47,12 +47,12 @@ def compare(work: str, figures: dict[str, Figure], *, at_most: float | None = No
     if at_most is None:
         return made
     is_met = None if made.ratio is None else made.ratio <= at_most
-    return Comparison(made.work, made.told, made.costs, f"≤ {at_most:g}×", is_met)
+    return Comparison(made.work, made.reported, made.costs, f"≤ {at_most:g}×", is_met)
 
 
-def against_limit(work: str, told: dict[str, str], costs: dict[str, float], limit: float, unit: str) -> Comparison:
+def against_limit(work: str, reported: dict[str, str], costs: dict[str, float], limit: float, unit: str) -> Comparison:
     """Compare with a fixed limit, independent of other contenders."""
-    return Comparison(work, told, costs, f"≤ {limit:g} {unit}", costs[OURS] <= limit)
+    return Comparison(work, reported, costs, f"≤ {limit:g} {unit}", costs[OURS] <= limit)
 
 
 def take_turns(contenders: Sequence[Contender], rounds: int, run: Callable[[Contender], Figure]) -> dict[str, Figure]:
@@ -75,6 +75,6 @@ def table(rows: Sequence[Comparison]) -> str:
     for row in rows:
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}×"
         met = "" if row.is_met is None else ("yes" if row.is_met else "**no**")
-        cells = [row.work, *(row.told.get(name, "") for name in (OURS, KAFKA, KFAKE)), ratio, row.goal, met]
+        cells = [row.work, *(row.reported.get(name, "") for name in (OURS, KAFKA, KFAKE)), ratio, row.goal, met]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

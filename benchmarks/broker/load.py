@@ -89,7 +89,7 @@ def send_each(port: int, frames: Sequence[bytes], *, error_at: Sequence[int]) ->
 
 
 def send_many(port: int, frame: bytes, count: int, *, connections: int, in_flight: int) -> None:
-    """Send one frame so many times, without a time limit."""
+    """Send one frame `count` times, without a time limit."""
     _run("requests", port, connections, in_flight, TIMEOUT_S - 30, -count, _frames_file("requests", [frame]), -1)
 
 

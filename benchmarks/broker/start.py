@@ -60,8 +60,8 @@ def _starts(contenders: list[Contender]) -> list[Comparison]:
     # The first start may have compiled bytecode or recovered from the kill.
     wall = {name: statistics.median(wall for wall, _ in times[1:]) for name, times in taken.items()}
     cpu = {name: statistics.median(cpu for _, cpu in times[1:]) for name, times in taken.items()}
-    told = {name: f"{wall[name]:.2f} s ({cpu[name]:.2f} s CPU)" for name in taken}
-    rows = [against_limit("exec to Metadata", told, cpu, 0.3, "s")]
+    reported = {name: f"{wall[name]:.2f} s ({cpu[name]:.2f} s CPU)" for name in taken}
+    rows = [against_limit("exec to Metadata", reported, cpu, 0.3, "s")]
     first_wall, first_cpu, next_wall, next_cpu = (value * 1000 for value in _in_process_s())
     first = {OURS: f"{first_wall:.0f} ms ({first_cpu:.0f} ms CPU)"}
     rows.append(Comparison("`tailrace.Broker()`, first in a process", first, {}))

@@ -75,18 +75,22 @@ def main(arguments: list[str]) -> int:
 def _run(
     kind: str, parts: dict[str, ModuleType], samples: dict[str, Samples], number: int, filler: Path, *, quick: bool
 ) -> None:
-    with _directory() as directory, _told(f"round {number + 1}, {kind}: start"), running(kind, directory) as cluster:
+    with (
+        _directory() as directory,
+        _reported(f"round {number + 1}, {kind}: start"),
+        running(kind, directory) as cluster,
+    ):
         if "memory" in parts:
             time.sleep(3)
             memory.note_idle(cluster, samples["memory"])
         if not cluster.is_warm:
-            with _told(f"round {number + 1}, {kind}: warm-up"):
+            with _reported(f"round {number + 1}, {kind}: warm-up"):
                 throughput.warm_up(cluster, quick=quick)
         for part, module in parts.items():
             if not quick:
-                with _told("page cache"):
+                with _reported("page cache"):
                     fill_page_cache(filler)
-            with _told(f"round {number + 1}, {kind}: {part}"):
+            with _reported(f"round {number + 1}, {kind}: {part}"):
                 module.measure(cluster, samples[part], quick=quick)
 
 
@@ -100,7 +104,7 @@ def _directory() -> Iterator[Path]:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _reported(what: str) -> Iterator[None]:
     print(f"{what} …", flush=True)
     began = time.monotonic()
     yield

@@ -25,7 +25,7 @@ class Samples:
     def row(
         self,
         work: str,
-        tell: Callable[[float], str],
+        report: Callable[[float], str],
         *,
         at_most: float | None = None,
         title: str = "",
@@ -33,13 +33,13 @@ class Samples:
     ) -> Comparison:
         """Return the medians of both kinds. Costs are compared, so a value that should be large counts inversely."""
         medians = {kind: found for kind in (OURS, KAFKA) if (found := self.median(work, kind)) is not None}
-        told = {kind: tell(found) for kind, found in medians.items()}
+        reported = {kind: report(found) for kind, found in medians.items()}
         costs = {kind: 1 / found if more_is_better and found else found for kind, found in medians.items()}
-        made = Comparison(title or work, told, costs)
+        made = Comparison(title or work, reported, costs)
         if at_most is None:
             return made
         return Comparison(
-            made.work, told, costs, f"≤ {at_most:g}×", None if made.ratio is None else made.ratio <= at_most
+            made.work, reported, costs, f"≤ {at_most:g}×", None if made.ratio is None else made.ratio <= at_most
         )
 
 
@@ -48,6 +48,6 @@ def table(rows: Sequence[Comparison]) -> str:
     for row in rows:
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}×"
         met = "" if row.is_met is None else ("yes" if row.is_met else "**no**")
-        cells = [row.work, row.told.get(OURS, ""), row.told.get(KAFKA, ""), ratio, row.goal, met]
+        cells = [row.work, row.reported.get(OURS, ""), row.reported.get(KAFKA, ""), ratio, row.goal, met]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

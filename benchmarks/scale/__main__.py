@@ -43,9 +43,9 @@ def _measure(work: Path, brokers: int, partitions: int, arguments: argparse.Name
     size = {"brokers": brokers, "partitions": partitions}
     print(f"\n## {brokers:,} brokers, {partitions:,} partitions\n\n| | |\n|---|---|")
     in_process("image:make", directory=world, **size)
-    _tell("metadata log replayed", in_process("image:load", directory=world, source="log"))
-    _tell("snapshot loaded", in_process("image:load", directory=world, source="snapshot"))
-    _tell("one delta", in_process("image:changes", directory=world, **size))
+    _report("metadata log replayed", in_process("image:load", directory=world, source="log"))
+    _report("snapshot loaded", in_process("image:load", directory=world, source="snapshot"))
+    _report("one delta", in_process("image:changes", directory=world, **size))
     in_process("hosted:prepare", world=world, directory=member)
     for title, how in (
         ("start, new", "new"),
@@ -55,22 +55,22 @@ def _measure(work: Path, brokers: int, partitions: int, arguments: argparse.Name
     ):
         found = in_process("hosted:start", directory=member, how=how)
         if title:  # the start in between is clean, and leaves a crashed directory
-            _tell(title, found)
-    _tell("passes", in_process("hosted:passes", directory=member))
-    _tell("idle rounds, asked", in_process("hosted:rounds", directory=member, **size))
-    _tell("idle rounds, served", in_process("hosted:serving", directory=member, **size))
-    _tell("heartbeat", in_process("hosted:heartbeats", directory=member))
-    _tell("answers", in_process("answers:answers", directory=member))
+            _report(title, found)
+    _report("passes", in_process("hosted:passes", directory=member))
+    _report("idle rounds, asked", in_process("hosted:rounds", directory=member, **size))
+    _report("idle rounds, served", in_process("hosted:serving", directory=member, **size))
+    _report("heartbeat", in_process("hosted:heartbeats", directory=member))
+    _report("answers", in_process("answers:answers", directory=member))
     restarted = min(arguments.restarted, brokers - 1)
     restart = in_process("events:rolling_restart", directory=member, restarted=restarted, **size)
-    _tell("rolling restart", restart)
+    _report("rolling restart", restart)
     if arguments.kafka:
-        _tell("below Kafka's controller", in_process("kafka:below_controllers", directory=world))
+        _report("below Kafka's controller", in_process("kafka:below_controllers", directory=world))
     shutil.rmtree(world)
     shutil.rmtree(member)
 
 
-def _tell(title: str, found: dict[str, float]) -> None:
+def _report(title: str, found: dict[str, float]) -> None:
     print(f"| {title} | {', '.join(f'{name} {value:,.4g}' for name, value in found.items())} |", flush=True)
 
 

@@ -47,7 +47,7 @@ def _batches(records: Iterator[Message], size: int) -> Iterator[list[Message]]:
 
 
 def rolling_restart(directory: str, brokers: int, partitions: int, restarted: int) -> dict[str, float]:
-    """Restart the first so many other brokers. The figures are for all restarts; CPU time is that of broker 0."""
+    """Restart some of the other brokers. The figures are for all restarts; CPU time is that of broker 0."""
     world = World(brokers, partitions)
     hosted: dict[int, list[tuple[int, int, list[int]]]] = {one: [] for one in range(1, restarted + 1)}
     for topic in range(world.topics):

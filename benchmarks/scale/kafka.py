@@ -66,8 +66,8 @@ def _heap_mb(pid: int) -> float:
     """Return the used heap of a JVM after a collection."""
     jcmd: Any = kafka_installation().java.executable.resolve().with_name("jcmd")
     subprocess.run([jcmd, str(pid), "GC.run"], check=True, capture_output=True)
-    told = subprocess.run([jcmd, str(pid), "GC.heap_info"], check=True, capture_output=True, text=True).stdout
-    return sum(map(int, re.findall(r"(?:heap|generation)\s+total \d+K, used (\d+)K", told))) / 1024
+    reported = subprocess.run([jcmd, str(pid), "GC.heap_info"], check=True, capture_output=True, text=True).stdout
+    return sum(map(int, re.findall(r"(?:heap|generation)\s+total \d+K, used (\d+)K", reported))) / 1024
 
 
 def _status_mb(pid: int, name: str) -> float:

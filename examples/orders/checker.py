@@ -50,8 +50,8 @@ class Verdict:
         if self.is_right:
             return f"{self.name}: {self.results:,} results, all as expected, none missing, none twice"
         kinds = {"twice": self.twice, "wrong": self.wrong, "missing": self.missing}
-        told = (f"{len(found)} {kind} ({'; '.join(found[:3])})" for kind, found in kinds.items() if found)
-        return f"{self.name}: of {self.results:,} results {', '.join(told)}"
+        texts = (f"{len(found)} {kind} ({'; '.join(found[:3])})" for kind, found in kinds.items() if found)
+        return f"{self.name}: of {self.results:,} results {', '.join(texts)}"
 
 
 def check(bootstrap: str, directory: Path) -> list[Verdict]:

@@ -68,7 +68,7 @@ class Display:
         self._before: tuple[float, dict[str, int]] = (0.0, {})
         self._last_line_s = -_LINE_EVERY_S
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """Print a line that stays."""
         self._stream.write(f"{text}\n")
         self._stream.flush()
@@ -80,7 +80,7 @@ class Display:
             self._draw(picture_lines(picture, rates))
         elif picture.elapsed_s - self._last_line_s >= _LINE_EVERY_S:
             self._last_line_s = picture.elapsed_s
-            self.say(one_line(picture, rates))
+            self.log(one_line(picture, rates))
 
     def _rates(self, picture: Picture) -> dict[str, float]:
         now, counts = time.monotonic(), dict(picture.topics)

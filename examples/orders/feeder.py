@@ -80,7 +80,7 @@ class Feeder(threading.Thread):
 
 
 def feed(cluster: ClusterClient, *, seed: int, count: int) -> None:
-    """Send the next so many events at full speed."""
+    """Send a number of events at full speed."""
     events, producer = islice(remaining(cluster, seed), count), BatchProducer(cluster)
     while some := list(islice(events, EVENTS_PER_SEND)):
         send(producer, some)

@@ -55,10 +55,10 @@ class Job:
     def run(self) -> bool:
         """Run to the end, and return True if every result is correct."""
         with BrokerProcess(self._directory) as broker, ClusterClient(broker.bootstrap) as cluster:
-            self._display.say(f"broker: {broker.bootstrap}, its data in {self._directory / 'broker'}")
+            self._display.log(f"broker: {broker.bootstrap}, its data in {self._directory / 'broker'}")
             create_topics(cluster, ORDERS, PAYMENTS, SETTLED, REVENUE)
             before = sum(count for _, count in self._counts(cluster))
-            self._display.say(f"resuming after {before:,} records" if before else "starting with empty topics")
+            self._display.log(f"resuming after {before:,} records" if before else "starting with empty topics")
             # Spark needs long to start, especially on a small machine, so only few events are fed before.
             feeder = Feeder(broker.bootstrap, seed=self._seed, rate=self._rate, limit=_FIRST_EVENTS)
             feeder.start()
@@ -111,7 +111,7 @@ class Job:
         self._restarts += 1
         if self._restarts > _RESTARTS_MAX:
             raise Failed(f"query {name} ended: {why}")
-        self._display.say(f"query {name} ended and is started again: {why}")
+        self._display.log(f"query {name} ended and is started again: {why}")
         self._queries[name] = self._start_query(name).result()
 
     def _start_query(self, name: str) -> Future[Any]:
@@ -185,20 +185,20 @@ class Job:
         return [*((topic, ends[topic]) for topic in (ORDERS, PAYMENTS)), (REVENUE, self._results_read)]
 
     def _summary(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> bool:
-        say = self._display.say
+        log = self._display.log
         records = self._records(cluster)
-        say("")
+        log("")
         for line in result_lines(self._results) if self._results else ["no window of five minutes is over yet"]:
-            say(line)
-        say("")
+            log(line)
+        log("")
         took = time.monotonic() - self._began
-        say(f"{feeder.sent:,} events were fed in {took:.0f} s; the topics hold " + _held(records))
+        log(f"{feeder.sent:,} events were fed in {took:.0f} s; the topics hold " + _held(records))
         assert self._lake is not None
         self._lake.stop()
         self._lake.complete()
         verdicts = check(bootstrap, self._directory)
         for verdict in verdicts:
-            say(str(verdict))
+            log(str(verdict))
         return all(verdict.is_right for verdict in verdicts)
 
 

@@ -1,9 +1,10 @@
-"""Plain words: a check of the English in docstrings, comments, messages, test names and documents.
+"""Plain words: a check of the English in docstrings, comments, messages, names and documents.
 
     python -m tests.architecture.language [PATH …]
 
 prints every place under the paths that breaks a rule. The rules are the ones of CONTRIBUTING.md, "How we write":
-sentences of at most 40 words, docstrings that open with a verb or a noun, and none of the words in `BANNED`.
+sentences of at most 40 words, docstrings that open with a verb or a noun, and none of the words in `BANNED`. Names in
+the code contain none of `BANNED_IN_NAMES`, and a function whose name asks a question (`is_…`, `has_…`) returns a bool.
 """
 
 from __future__ import annotations
@@ -41,9 +42,26 @@ BANNED = {
     r"says?\s+so|said\s+so": "report, log",
     r"(?<!there\s)(?:is|are|was|were)\s+no\s+(?!longer\b|more\b|such\b)(?=\w)": "is not a",
     r"(?<!there\s)(?:is|are)\s+none\s+of": "is not one of",
+    r"(?:at\s+most\s+)?so\s+(?:many|long)\b(?!\s+as\b)(?![^.;]*\bthat\b)": "name the number, the size or the time",
 }
+BANNED_IN_NAMES = {
+    "told", "tell", "tells", "said", "say", "says", "heard", "hear", "hears", "settle", "settles", "settled",
+    "anew", "shall", "whom", "whoever", "ill", "wish", "wishes", "beaten", "standing",
+}  # fmt: skip
+_ALLOWED_NAMES = {
+    "TOLD", "SHALL",  # in the test of this check
+    "is_told",  # a field in the JSON of /explain/fetch
+    "settled", "SETTLED", "Settled", "check_settled", "settled_by", "settled_rows", "_settled_records",  # paid orders
+}  # fmt: skip
 _BANNED = [(re.compile(rf"\b(?:{words})\b", re.IGNORECASE), instead) for words, instead in BANNED.items()]
 _OPENING = re.compile(r"(?:What|Whether|Who|Whom|Whose|Of)\b")
+# "…; a KafkaError if it is unknown": a clause without a verb.
+_BARE_ERROR = re.compile(
+    r"(?:^|[;.]\s+)(?:an?\s+)?`?(?:[A-Z]\w*(?:Error|Config|Frame|Batch|Failed|Voter|Checkpoint|Type)|[A-Z]+(?:_[A-Z]+)+)`?\s+"
+    r"(?:if|unless|until|for)\b"
+)
+_QUESTION_NAME = re.compile(r"_*(?:is|has)_")
+_WORD_IN_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CODE = re.compile(r"``[^`]*``|`[^`]*`")
 _SENTENCE_END = re.compile(
     r"(?<=[.!?:;])[\s\"')\]]+(?=[\"'(\[A-Z`0-9*_])|\n\s*\n|\n\s*(?:[-*|#>]|\d+\.)\s*|\n(?=    |\s*\S+(?:\.py|/)  )"
@@ -78,6 +96,8 @@ def _of_module(path: Path, text: str) -> Iterator[Finding]:
                 docstrings.add(id(place.value))  # type: ignore[attr-defined]
                 if _OPENING.match(docstring):
                     yield Finding(path, place.lineno, "docstring opens with a question word", _short(docstring))
+                if not isinstance(node, ast.Module) and _BARE_ERROR.search(docstring):
+                    yield Finding(path, place.lineno, "error without a verb (better: Raise … if)", _short(docstring))
                 yield from _of_prose(path, place.lineno, docstring)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
             yield from _banned(path, node.lineno, node.name.replace("_", " "))
@@ -85,7 +105,33 @@ def _of_module(path: Path, text: str) -> Iterator[Finding]:
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
         if is_text and node.value.count(" ") >= 2:
             yield from _banned(path, node.lineno, _CODE.sub("CODE", node.value))
+    yield from _of_names(path, tree)
     yield from _of_comments(path, text)
+
+
+def _of_names(path: Path, tree: ast.AST) -> Iterator[Finding]:
+    for node in ast.walk(tree):
+        name = _defined_name(node)
+        banned = BANNED_IN_NAMES.intersection(word.lower() for word in _WORD_IN_NAME.findall(name))
+        if banned and name not in _ALLOWED_NAMES and not name.startswith("test_"):
+            yield Finding(path, getattr(node, "lineno", 1), f'"{min(banned)}" in a name', name)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _QUESTION_NAME.match(name):
+            result = "bool" if node.returns is None else ast.unparse(node.returns)
+            is_setter = any("setter" in ast.unparse(one) for one in node.decorator_list)
+            if "bool" not in result and "TypeGuard" not in result and not is_setter:
+                yield Finding(path, node.lineno, f"a question as a name, but the result is {result}", name)
+
+
+def _defined_name(node: ast.AST) -> str:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return node.attr
+    return ""
 
 
 def _of_comments(path: Path, text: str) -> Iterator[Finding]:

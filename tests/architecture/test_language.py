@@ -29,6 +29,18 @@ def test_all_texts_of_the_repository_have_no_findings() -> None:
         (f'"""A word in code, `{TOLD}`, is a name."""\n', []),
         (f'raise ValueError("a word in code, `{TOLD}`, is a name")\n', []),
         ("first = 1  # one remark of a field\nsecond = 2  # another remark\n", []),
+        ("first = 1  # wait for so many records\n", ['"so many" (better: name the number, the size or the time)']),
+        ("first = 1  # so many records that a batch is full\n", []),
+        (f"{TOLD}_acls = 1\n", [f'"{TOLD}" in a name']),
+        (f"def read({TOLD}: int) -> None: ...\n", [f'"{TOLD}" in a name']),
+        ("size = file.tell()\n", []),
+        ("def is_open() -> None: ...\n", ["a question as a name, but the result is None"]),
+        ("def is_open() -> bool: ...\n", []),
+        (
+            'def find():\n    """Return it. KafkaError if it is unknown."""\n',
+            ["error without a verb (better: Raise … if)"],
+        ),
+        ('def find():\n    """Return it. Raise KafkaError if it is unknown."""\n', []),
     ],
 )
 def test_findings_in_a_module(tmp_path: Path, text: str, rules: list[str]) -> None:

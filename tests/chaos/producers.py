@@ -40,7 +40,7 @@ class Instance:
         self.name = name
         self.offsets = [array("q") for _ in range(partitions)]  # offset by partition and record number
         self.waiting = 0
-        self.heard_s = time.monotonic()
+        self.received_s = time.monotonic()
         # With several requests in flight librdkafka renumbers batches after a refused batch, also batches that may have
         # been written. Those are then written twice: tests/conformance/test_librdkafka_mistakes.py.
         self.producer = Producer(
@@ -62,7 +62,7 @@ class Instance:
 
     @property
     def is_stuck(self) -> bool:
-        return self.waiting > 0 and time.monotonic() - self.heard_s > STUCK_S
+        return self.waiting > 0 and time.monotonic() - self.received_s > STUCK_S
 
 
 class IdempotentLoad:
@@ -95,15 +95,15 @@ class IdempotentLoad:
     def _send(self, instance: Instance, partition: int) -> None:
         offsets = instance.offsets[partition]
         number = len(offsets)
-        told = partial(self._delivered, instance, partition, number)
+        reported = partial(self._delivered, instance, partition, number)
         try:
             instance.producer.produce(
-                self.topic, record_value(instance.name, number), partition=partition, on_delivery=told
+                self.topic, record_value(instance.name, number), partition=partition, on_delivery=reported
             )
         except BufferError:
             return  # the cluster cannot keep up
         if not instance.waiting:
-            instance.heard_s = time.monotonic()
+            instance.received_s = time.monotonic()
         offsets.append(NOT_ACKNOWLEDGED)
         instance.waiting += 1
 
@@ -114,7 +114,7 @@ class IdempotentLoad:
             return
         instance.offsets[partition][number] = message.offset()
         instance.waiting -= 1
-        instance.heard_s = time.monotonic()
+        instance.received_s = time.monotonic()
         self.acknowledged += 1
 
     def flush(self, patience_s: float) -> None:

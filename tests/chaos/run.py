@@ -43,7 +43,7 @@ def parse() -> argparse.Namespace:
         "--tries",
         type=int,
         default=1,
-        help="repeat up to so many times, with the next seed, while all findings are about time",
+        help="repeat up to N times, with the next seed, while all findings are about time",
     )
     return parser.parse_args()
 

@@ -55,9 +55,9 @@ class Deliveries:
 
     def send(self, producer: Producer, topic: str, value: bytes, partition: int) -> None:
         self._sent += 1
-        producer.produce(topic, value, partition=partition, on_delivery=self._told)
+        producer.produce(topic, value, partition=partition, on_delivery=self._reported)
 
-    def _told(self, error: Any, message: Any) -> None:
+    def _reported(self, error: Any, message: Any) -> None:
         self._known += error is None
 
     @property

@@ -33,7 +33,7 @@ class Transformer:
         self.transformed = 0
         self.done_again = 0
         self.last_error = ""
-        self._heard_s = time.monotonic()
+        self._received_s = time.monotonic()
         self._findings = findings
         self.worker = Worker(f"transformer {name}", findings, self._step)
 
@@ -54,10 +54,10 @@ class Transformer:
             messages = self._ready_consumer().consume(50, 0.5)
             good = [one for one in messages if one.error() is None]
             if good:
-                self._heard_s = time.monotonic()
+                self._received_s = time.monotonic()
                 self._transform(good)
-            elif time.monotonic() - self._heard_s > SILENCE_S:
-                self._heard_s = time.monotonic()
+            elif time.monotonic() - self._received_s > SILENCE_S:
+                self._received_s = time.monotonic()
                 self._join_again()  # after a response without brokers, the client may know no broker any longer
         except KafkaException as error:
             self.last_error = str(error)

@@ -52,7 +52,7 @@ class Reader:
         self._bootstrap = bootstrap
         self._keys = [(topic, one) for topic, count in topics.items() for one in range(count)]
         self._findings = findings
-        self._heard_s = time.monotonic()
+        self._received_s = time.monotonic()
         self._consumer = self._new_consumer()
         self.worker = Worker(f"reader {isolation}", findings, self._step)
 
@@ -78,14 +78,14 @@ class Reader:
         """
         self._consumer.close()
         self._consumer = self._new_consumer()
-        self._heard_s = time.monotonic()
+        self._received_s = time.monotonic()
         self.renewals += 1
 
     def _step(self) -> None:
         messages = self._consumer.consume(500, 0.5)
         if messages:
-            self._heard_s = time.monotonic()
-        elif time.monotonic() - self._heard_s > SILENCE_S:
+            self._received_s = time.monotonic()
+        elif time.monotonic() - self._received_s > SILENCE_S:
             self._renew()
         for message in messages:
             error = message.error()

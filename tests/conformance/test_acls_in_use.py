@@ -13,7 +13,7 @@ import pytest
 from tailrace.model.acls import Acl, AclResource, Operation, PatternType, Permission
 from tailrace.protocol.messages import CreateAclsRequest
 from tests.support.acl_cases import make
-from tests.support.acl_twins import AUTHORIZER, KafkaUser, creation, secured_properties, told_acls
+from tests.support.acl_twins import AUTHORIZER, KafkaUser, creation, described_acls, secured_properties
 from tests.support.api_twins import KafkaSide
 from tests.support.kafka_broker import KafkaBroker, free_port
 from tests.support.kafka_controllers import KafkaControllers
@@ -117,7 +117,7 @@ def test_acls_survive_when_kafka_and_tailrace_use_a_directory_in_turn(kafka: Kaf
 
     def check(reader: tuple[int, int], writer: tuple[int, int], *acls: Acl) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while told_acls(KafkaSide(broker.port)) != set(acls):
+        while described_acls(KafkaSide(broker.port)) != set(acls):
             assert time.monotonic() < deadline
             time.sleep(0.1)
         assert seen(KafkaUser(port, "reader")) == reader
@@ -176,11 +176,11 @@ def test_both_kinds_of_brokers_enforce_the_acls_of_their_controllers(kafka: Kafk
             deadline = time.monotonic() + PATIENCE_S
             for node, (plain, sasl) in ports.items():
                 while True:
-                    told = told_acls(KafkaSide(plain))
+                    reported = described_acls(KafkaSide(plain))
                     found = {user: seen(KafkaUser(sasl, user)) for user in USERS}
-                    if told == {reads} and found == wanted:
+                    if reported == {reads} and found == wanted:
                         break
-                    assert time.monotonic() < deadline, f"node {node}: {told}, {found}"
+                    assert time.monotonic() < deadline, f"node {node}: {reported}, {found}"
                     time.sleep(0.2)
             # The controllers authorize a forwarded request, for the client that sent it.
             user = KafkaUser(ports[1][1], "reader")

@@ -192,7 +192,7 @@ def test_fetch_sessions_get_the_same_responses(twins: ApiTwins, version: int) ->
         (-1, [], []),  # close the session
         (7, [], []),  # the session is already closed
     ]
-    told = []
+    reported = []
     for side in (twins.kafka, twins.ours):
         session, answers = 0, []
         for epoch, parts, forgotten in steps:
@@ -211,6 +211,6 @@ def test_fetch_sessions_get_the_same_responses(twins: ApiTwins, version: int) ->
                 )
             )
             session = session or answer.session_id
-        told.append(answers)
-    assert told[1] == told[0]
-    assert told[0][0][2], "a session was opened"
+        reported.append(answers)
+    assert reported[1] == reported[0]
+    assert reported[0][0][2], "a session was opened"

@@ -28,9 +28,11 @@ def assert_same_lines(oracle: LogOracle, folder: Path, options: tuple[str, ...],
         ran = tailrace("log", "dump", file, *ours)
         assert ran.status == 0
         # Kafka prints gaps in offsets after the dump; here `verify` reports them.
-        told = [line for line in expected if not line.startswith(("Non-consecutive", "  ", "Mismatches", "Found time"))]
+        reported = [
+            line for line in expected if not line.startswith(("Non-consecutive", "  ", "Mismatches", "Found time"))
+        ]
         shown = [line.partition(" (")[0] if line.startswith("Found ") else line for line in ran.lines]
-        assert shown == told
+        assert shown == reported
         compared += 1
     return compared
 

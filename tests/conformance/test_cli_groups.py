@@ -21,13 +21,13 @@ class Groups:
     def __call__(self, *arguments: object) -> Ran:
         return tailrace("groups", *arguments, "--bootstrap", self.bootstrap)
 
-    def told(self, *arguments: object) -> Any:
+    def reported(self, *arguments: object) -> Any:
         ran = self(*arguments, "--json")
         assert (ran.status, ran.err) == (0, "")
         return json.loads(ran.out)
 
     def offsets(self, group: str) -> dict[int, tuple[int, int]]:
-        (described,) = self.told("describe", group)["groups"]
+        (described,) = self.reported("describe", group)["groups"]
         return {one["partition"]: (one["committed"], one["lag"]) for one in described["partitions"]}
 
 
@@ -44,16 +44,16 @@ def test_groups_are_reset_described_and_deleted(groups: Groups, topic: str) -> N
     plan = groups("reset", name, "--topic", topic, "--to-offset", 7)
     assert "nothing was changed" in plan.out
     assert groups("describe", name).status == 2
-    moved = groups.told("reset", name, "--topic", topic, "--to-offset", 7, "--execute")
+    moved = groups.reported("reset", name, "--topic", topic, "--to-offset", 7, "--execute")
     assert [(one["partition"], one["from"], one["to"]) for one in moved["offsets"]] == [(0, None, 7), (1, None, 7)]
     assert groups.offsets(name) == {0: (7, COUNT - 7), 1: (7, COUNT - 7)}
-    groups.told("reset", name, "--topic", f"{topic}:1", "--shift-by", "-3", "--execute")
+    groups.reported("reset", name, "--topic", f"{topic}:1", "--shift-by", "-3", "--execute")
     assert groups.offsets(name) == {0: (7, 13), 1: (4, 16)}
-    (lag,) = groups.told("lag", name)["lags"]
+    (lag,) = groups.reported("lag", name)["lags"]
     assert (lag["topic"], lag["partitions"], lag["lag"], lag["maxLag"]) == (topic, 2, 29, 16)
     assert groups("lag", name, "--max", 15).status == 1
     assert groups("lag", name, "--max", 16).status == 0
-    groups.told("reset", name, "--to-latest", "--execute")
+    groups.reported("reset", name, "--to-latest", "--execute")
     assert groups.offsets(name) == {0: (20, 0), 1: (20, 0)}
     for aim, expected in (
         (["--to-earliest"], 0),
@@ -63,9 +63,9 @@ def test_groups_are_reset_described_and_deleted(groups: Groups, topic: str) -> N
         (["--by-duration", "P1D"], 0),
         (["--to-offset", "99"], 20),
     ):
-        planned = groups.told("reset", name, *aim)
+        planned = groups.reported("reset", name, *aim)
         assert {one["to"] for one in planned["offsets"]} == {expected}, aim
-    listed = {one["group"]: one for one in groups.told("list", "--state", "empty")["groups"]}
+    listed = {one["group"]: one for one in groups.reported("list", "--state", "empty")["groups"]}
     assert listed[name]["state"] == "Empty"
     assert groups("delete", name).out == f"{name}: deleted\n"
     assert groups("delete", name).status == 2
@@ -78,7 +78,7 @@ def test_a_group_with_members_is_described_and_not_reset(groups: Groups, topic: 
     try:
         member = watch.start("librdkafka")
         watch.wait_until(lambda: len(member.of("committed")) == 2 * COUNT)
-        (described,) = groups.told("describe", name)["groups"]
+        (described,) = groups.reported("describe", name)["groups"]
         assert (described["state"], described["type"], described["protocol"]) == ("Stable", "classic", "range")
         (known,) = described["members"]
         assert known["clientId"] == "rdkafka"

@@ -51,8 +51,8 @@ class Command:
         command = [sys.executable, "-m", "tailrace", *map(str, arguments), "--bootstrap", self.bootstrap]
         pipe = subprocess.PIPE
         # A test suite in the background of a shell ignores Ctrl-C, and its children would inherit that.
-        hear = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, preexec_fn=hear) as process:
+        receive = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, preexec_fn=receive) as process:
             deadline = Timer(60, process.kill)
             deadline.start()
             try:

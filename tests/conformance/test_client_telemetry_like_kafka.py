@@ -65,13 +65,13 @@ class Twins:
         deadline = time.monotonic() + LAG_S
         while True:
             instance_id = (int.from_bytes(instance_id, "big") + 1).to_bytes(16, "big")
-            heard = [
+            received = [
                 set(one.ask(GetTelemetrySubscriptionsRequest(client_instance_id=instance_id), 0).requested_metrics)
                 for one in self.clients
             ]
-            if heard == [metrics, metrics]:
+            if received == [metrics, metrics]:
                 return self.get((int.from_bytes(instance_id, "big") + 1_000).to_bytes(16, "big"))
-            assert time.monotonic() < deadline, heard
+            assert time.monotonic() < deadline, received
             time.sleep(0.1)
 
     def push(self, subscription_id: int, instance_id: bytes = ID, metrics: bytes = METRICS, **fields: Any) -> int:

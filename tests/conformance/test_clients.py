@@ -199,12 +199,12 @@ def test_java_console_tools_write_and_read(broker: TailraceProcess, kafka: Kafka
 
 @pytest.mark.kafka
 def test_java_producer_performance_tool_completes(broker: TailraceProcess, kafka: KafkaInstallation) -> None:
-    said = kafka.tool(
+    output = kafka.tool(
         "org.apache.kafka.tools.ProducerPerformance",
         *("--topic", "java-perf", "--num-records", "20000", "--record-size", "500", "--throughput", "-1"),
         *("--producer-props", f"bootstrap.servers={broker.bootstrap}", "linger.ms=5", "compression.type=lz4"),
     )
-    assert "20000 records sent" in said
+    assert "20000 records sent" in output
     ends = kafka.tool(
         "org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", broker.bootstrap, "--topic", "java-perf"
     )
@@ -221,8 +221,8 @@ def test_java_admin_tools_work(broker: TailraceProcess, kafka: KafkaInstallation
     kafka.tool(*configs, "--alter", "--add-config", "retention.ms=1234567")
     assert "retention.ms=1234567 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:" in kafka.tool(*configs, "--describe")
 
-    said = kafka.tool("org.apache.kafka.tools.LogDirsCommand", *server, "--describe", "--topic-list", topic)
-    (node,) = json.loads(said.splitlines()[-1])["brokers"]
+    output = kafka.tool("org.apache.kafka.tools.LogDirsCommand", *server, "--describe", "--topic-list", topic)
+    (node,) = json.loads(output.splitlines()[-1])["brokers"]
     (log_dir,) = node["logDirs"]
     assert log_dir["logDir"] == str(broker.data)
     sizes = {partition["partition"]: partition["size"] for partition in log_dir["partitions"]}
@@ -233,8 +233,8 @@ def test_java_admin_tools_work(broker: TailraceProcess, kafka: KafkaInstallation
 
     wanted = tmp_path / "delete.json"
     wanted.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "offset": 10}]}))
-    said = kafka.tool("org.apache.kafka.tools.DeleteRecordsCommand", *server, "--offset-json-file", str(wanted))
-    assert f"partition: {topic}-0\tlow_watermark: 10" in said
+    output = kafka.tool("org.apache.kafka.tools.DeleteRecordsCommand", *server, "--offset-json-file", str(wanted))
+    assert f"partition: {topic}-0\tlow_watermark: 10" in output
     assert [got.offset for got in consume(broker.bootstrap, topic, 0, 10)] == list(range(10, 50))
 
     topics = ("org.apache.kafka.tools.TopicCommand", *server)

@@ -251,7 +251,7 @@ def list_at(cluster: Racks, broker_id: int, topic: str, timestamp: int, epoch: i
 
 def test_a_follower_answers_consumers_as_in_kafka(cluster: Racks) -> None:
     """Broker 1 (Tailrace) follows 2 (Kafka), and the other way round."""
-    told: dict[int, list[Any]] = {}
+    reported: dict[int, list[Any]] = {}
     for leader, follower in ((1, 2), (2, 1)):
         topic = f"followed-by-{follower}"
         cluster.create(topic, [[leader, follower]])
@@ -268,9 +268,9 @@ def test_a_follower_answers_consumers_as_in_kafka(cluster: Racks) -> None:
             for epoch in (-1, 0, 1)
         ]
         answers += [list_at(cluster, follower, topic, at, epoch) for at in (-1, -2, 0) for epoch in (-1, 0, 1)]
-        told[follower] = answers
-    assert told[1] == told[2]
-    assert {one[0] for one in told[1] if isinstance(one, tuple)} >= {
+        reported[follower] = answers
+    assert reported[1] == reported[2]
+    assert {one[0] for one in reported[1] if isinstance(one, tuple)} >= {
         "NONE",
         "NOT_LEADER_OR_FOLLOWER",
         "OFFSET_OUT_OF_RANGE",

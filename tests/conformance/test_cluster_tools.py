@@ -32,7 +32,7 @@ QUORUM = f"{TOOLS}.MetadataQuorumCommand"
 SECURITY = {
     "DescribeAcls", "DescribeDelegationToken", "DescribeUserScramCredentials", "SaslAuthenticate", "SaslHandshake",
 }  # fmt: skip
-ILL = ("--under-replicated-partitions", "--unavailable-partitions", "--under-min-isr-partitions")
+UNHEALTHY = ("--under-replicated-partitions", "--unavailable-partitions", "--under-min-isr-partitions")
 
 
 @pytest.fixture(scope="module")
@@ -73,15 +73,15 @@ def moves(path: Path, topic: str, *replicas: list[int]) -> str:
 
 def status(cluster: Cluster, topic: str) -> Any:
     """Return the `tailrace cluster status` output of a topic's first partition."""
-    told = tailrace("cluster", "status", "--all", "--json", "--bootstrap", cluster.bootstrap).json
-    return next(one for one in told["partitions"] if (one["topic"], one["partition"]) == (topic, 0))
+    reported = tailrace("cluster", "status", "--all", "--json", "--bootstrap", cluster.bootstrap).json
+    return next(one for one in reported["partitions"] if (one["topic"], one["partition"]) == (topic, 0))
 
 
 def test_topics_are_described_the_same(twins: ClusterTwins, topic: str) -> None:
     create(twins, topic, "1:2:3,2:3:1,3:1:2", "min.insync.replicas=2")
-    said = twins.same(TOPICS, "--describe", "--topic", topic)
-    assert len(said) == 4
-    for flag in (*ILL, "--at-min-isr-partitions"):
+    output = twins.same(TOPICS, "--describe", "--topic", topic)
+    assert len(output) == 4
+    for flag in (*UNHEALTHY, "--at-min-isr-partitions"):
         assert twins.same(TOPICS, "--describe", flag) == []
     twins.both_do(TOPICS, "--delete", "--topic", topic)
 
@@ -107,15 +107,15 @@ def test_offsets_deleted_records_and_directories_are_the_same(twins: ClusterTwin
     twins.same(OFFSETS, "--topic", topic, "--time", "earliest")
 
     def directories(text: str) -> Any:
-        told = json.loads(text.splitlines()[-1])
-        for broker in told["brokers"]:
+        reported = json.loads(text.splitlines()[-1])
+        for broker in reported["brokers"]:
             for one in broker["logDirs"]:
                 one["partitions"].sort(key=lambda partition: partition["partition"])
-        return told
+        return reported
 
-    told = twins.same(f"{TOOLS}.LogDirsCommand", "--describe", "--topic-list", topic, view=directories)
-    assert [broker["broker"] for broker in told["brokers"]] == [1, 2, 3]
-    assert all(len(broker["logDirs"][0]["partitions"]) == 3 for broker in told["brokers"])
+    reported = twins.same(f"{TOOLS}.LogDirsCommand", "--describe", "--topic-list", topic, view=directories)
+    assert [broker["broker"] for broker in reported["brokers"]] == [1, 2, 3]
+    assert all(len(broker["logDirs"][0]["partitions"]) == 3 for broker in reported["brokers"])
 
 
 def test_a_reassignment_is_generated_executed_and_verified(twins: ClusterTwins, topic: str, tmp_path: Path) -> None:
@@ -150,8 +150,8 @@ def test_a_reassignment_is_throttled_and_cancelled(twins: ClusterTwins, topic: s
     there = moves(tmp_path / "there.json", topic, [2, 3])
     twins.both_do(REASSIGN, "--execute", "--throttle", "1000", "--reassignment-json-file", there)
     for about in (("topics", topic), ("brokers", "1"), ("brokers", "3")):
-        said = twins.same(CONFIGS, "--describe", "--entity-type", about[0], "--entity-name", about[1])
-        assert "replication.throttled" in "".join(said)
+        output = twins.same(CONFIGS, "--describe", "--entity-type", about[0], "--entity-name", about[1])
+        assert "replication.throttled" in "".join(output)
     assert twins.same(REASSIGN, "--list") != ["No partition reassignments found."]
     for cluster in twins.both:
         state = status(cluster, topic)
@@ -163,8 +163,8 @@ def test_a_reassignment_is_throttled_and_cancelled(twins: ClusterTwins, topic: s
     twins.both_do(REASSIGN, "--cancel", "--reassignment-json-file", there)
     twins.becomes(["No partition reassignments found."], REASSIGN, "--list")
     for about in (("topics", topic), ("brokers", "1"), ("brokers", "3")):
-        said = twins.same(CONFIGS, "--describe", "--entity-type", about[0], "--entity-name", about[1])
-        assert "replication.throttled" not in "".join(said)
+        output = twins.same(CONFIGS, "--describe", "--entity-type", about[0], "--entity-name", about[1])
+        assert "replication.throttled" not in "".join(output)
     found = twins.same(TOPICS, "--describe", "--topic", topic, view=described)
     assert [(sorted(one["Replicas"]), one["Isr"]) for one in found] == [([",", "1", "2"], "1,2")]
 
@@ -186,7 +186,7 @@ def test_preferred_and_unclean_elections_succeed(twins: ClusterTwins, topic: str
     twins.stop(1)
     found = twins.same(TOPICS, *about, view=described)
     assert [(one["Leader"], one["Isr"]) for one in found] == [("2", "2,3"), ("2", "2,3")]
-    for flag in (*ILL, "--at-min-isr-partitions"):
+    for flag in (*UNHEALTHY, "--at-min-isr-partitions"):
         twins.same(TOPICS, "--describe", flag, view=described)
     twins.same(CLUSTER, "list-endpoints", "--include-fenced-brokers", view=lambda text: sorted(text.splitlines()))
     twins.start(1)
@@ -267,10 +267,10 @@ def test_tailrace_cluster_status_prints_the_same_for_both(twins: ClusterTwins, t
     twins.produce(topic, 0, [b"x"] * 30)
     seen = []
     for cluster in twins.both:
-        said = tailrace("cluster", "status", "--all", "--json", "--wait", 60, "--bootstrap", cluster.bootstrap)
-        assert (said.status, said.json["problems"]) == (0, [])
-        quorum, brokers = said.json["quorum"], said.json["brokers"]
-        of_topic = [one for one in said.json["partitions"] if one["topic"] == topic]
+        output = tailrace("cluster", "status", "--all", "--json", "--wait", 60, "--bootstrap", cluster.bootstrap)
+        assert (output.status, output.json["problems"]) == (0, [])
+        quorum, brokers = output.json["quorum"], output.json["brokers"]
+        of_topic = [one for one in output.json["partitions"] if one["topic"] == topic]
         seen.append(
             (
                 [(one["id"], one["rack"], one["fenced"], one["replicas"], one["outOfSync"]) for one in brokers],

@@ -27,7 +27,7 @@ def is_running(pid: int) -> bool:
     return True
 
 
-def wait_until_told(cluster: ClusterCommand, words: str) -> None:
+def wait_until_reported(cluster: ClusterCommand, words: str) -> None:
     deadline = time.monotonic() + 60
     while words not in cluster.errors:
         assert time.monotonic() < deadline, cluster.errors
@@ -40,27 +40,27 @@ def test_a_restarted_cluster_has_its_old_data(kafka: KafkaInstallation, tmp_path
         assert "6 partitions and 3 replicas" in tailrace("topics", "create", "orders", *where).out
         produce = [sys.executable, "-m", "tailrace", "produce", "orders", *where]
         subprocess.run(produce, input="one\ntwo\nthree\n", text=True, check=True, capture_output=True)
-        pids = [one["pid"] for one in cluster.told["nodes"]]
+        pids = [one["pid"] for one in cluster.reported["nodes"]]
         assert len(pids) == 4
         assert cluster.stop(signal.SIGINT) == 0
         assert not any(map(is_running, pids))
         steps = [line for line in cluster.errors.splitlines() if "stopping" in line]
         assert steps == ["tailrace: stopping broker 1, broker 2, broker 3", "tailrace: stopping controller 3000"]
         assert "killing" not in cluster.errors
-        for one in cluster.told["nodes"]:
+        for one in cluster.reported["nodes"]:
             if one["role"] == "broker":
                 assert Path(one["data"], ".kafka_cleanshutdown").exists()
 
         cluster.start()
-        said = tailrace("consume", "orders", "--max", "3", "--json", *where)
-        assert sorted(one["value"] for one in said.json_lines) == ["one", "three", "two"]
+        output = tailrace("consume", "orders", "--max", "3", "--json", *where)
+        assert sorted(one["value"] for one in output.json_lines) == ["one", "three", "two"]
         assert "formatting" not in cluster.errors
 
 
 def test_a_killed_broker_is_reported_and_can_be_restarted(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with ClusterCommand(tmp_path / "cluster", "--brokers", "2") as cluster:
         os.kill(cluster.node("broker", 2)["pid"], signal.SIGKILL)
-        wait_until_told(cluster, f"broker 2 (pid {cluster.node('broker', 2)['pid']}) was killed by SIGKILL")
+        wait_until_reported(cluster, f"broker 2 (pid {cluster.node('broker', 2)['pid']}) was killed by SIGKILL")
         assert f"tailrace serve --config {cluster.node('broker', 2)['config']}" in cluster.errors
         assert tailrace("topics", "list", "--bootstrap", cluster.node("broker", 1)["address"]).status == 0
         os.kill(cluster.node("broker", 1)["pid"], signal.SIGKILL)
@@ -71,11 +71,11 @@ def test_a_killed_broker_is_reported_and_can_be_restarted(kafka: KafkaInstallati
 
 def test_three_controllers_make_a_quorum(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with ClusterCommand(tmp_path / "cluster", "--brokers", "1", "--controllers", "3") as cluster:
-        said = kafka.tool(
+        output = kafka.tool(
             "org.apache.kafka.tools.MetadataQuorumCommand",
             *("--bootstrap-server", cluster.bootstrap, "describe", "--replication"),
         )
-        rows = [line.split() for line in said.splitlines()[1:]]
+        rows = [line.split() for line in output.splitlines()[1:]]
         assert sorted(row[0] for row in rows) == ["1", "3000", "3001", "3002"]
         assert cluster.stop() == 0
 
@@ -83,7 +83,7 @@ def test_three_controllers_make_a_quorum(kafka: KafkaInstallation, tmp_path: Pat
 def test_a_second_start_is_refused_and_nodes_survive_a_killed_parent(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with ClusterCommand(tmp_path / "cluster", "--brokers", "1") as cluster:
         again = tailrace("cluster", "up", "--data", str(cluster.data))
-        pids = " ".join(str(one["pid"]) for one in cluster.told["nodes"])
+        pids = " ".join(str(one["pid"]) for one in cluster.reported["nodes"])
         assert (again.status, again.err.splitlines()[-1]) == (
             2,
             f"tailrace: the cluster in {cluster.data} is running already (pids {pids})",
@@ -95,7 +95,7 @@ def test_a_second_start_is_refused_and_nodes_survive_a_killed_parent(kafka: Kafk
 
 def test_a_start_can_be_stopped(kafka: KafkaInstallation, tmp_path: Path) -> None:
     cluster = ClusterCommand(tmp_path / "cluster", "--brokers", "1").launch()
-    wait_until_told(cluster, "starting controller 3000")
+    wait_until_reported(cluster, "starting controller 3000")
     assert cluster.stop(signal.SIGINT) == 0
     pid = int(cluster.errors.partition("(pid ")[2].partition(")")[0])
     assert not is_running(pid)
@@ -107,9 +107,9 @@ def test_the_reason_of_a_failed_start_is_reported(kafka: KafkaInstallation, tmp_
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        said = tailrace("cluster", "up", "--data", str(tmp_path / "a"), "--port", str(port), "--brokers", "1")
-        assert said.status == 2
-        assert f"broker 1 cannot listen on 127.0.0.1:{port}" in said.err
+        output = tailrace("cluster", "up", "--data", str(tmp_path / "a"), "--port", str(port), "--brokers", "1")
+        assert output.status == 2
+        assert f"broker 1 cannot listen on 127.0.0.1:{port}" in output.err
     cluster = ClusterCommand(tmp_path / "b", "--brokers", "1", "-o", "num.partitions=none").launch()
     assert cluster.wait() == 2
     assert "num.partitions" in cluster.errors

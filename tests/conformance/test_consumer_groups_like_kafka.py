@@ -52,11 +52,11 @@ def kafka(kafka_broker: Callable[..., KafkaBroker], settings: dict[str, str]) ->
 
 def in_any_order(records: list[Any]) -> list[Any]:
     """Sort the records of shares that were computed together: Kafka writes them in the order of a hash map."""
-    told: list[Any] = []
+    reported: list[Any] = []
     for name, group in groupby(records, key=lambda record: record[1]):
         together = list(group)
-        told += sorted(together, key=str) if name == "ConsumerGroupTargetAssignmentMemberKey" else together
-    return told
+        reported += sorted(together, key=str) if name == "ConsumerGroupTargetAssignmentMemberKey" else together
+    return reported
 
 
 def play(kafka: KafkaBroker, settings: dict[str, str], seeds: range) -> None:

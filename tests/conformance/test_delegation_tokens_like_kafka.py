@@ -239,7 +239,7 @@ def play(side: Side, wanted: list[Any] | None = None) -> list[Any]:
     """Return the responses to the play. Kafka learns of a token a little later, so a request is repeated until
     `wanted`.
     """
-    heard: list[Any] = []
+    received: list[Any] = []
     for number, (user, name, version, make) in enumerate(PLAY):
         # A token that expires now is expired in the next millisecond, and Kafka's controller uses the tokens that its
         # own publisher has applied.
@@ -251,8 +251,8 @@ def play(side: Side, wanted: list[Any] | None = None) -> list[Any]:
             if time.monotonic() >= deadline or (wanted is not None and answer == wanted[number]):
                 break
             time.sleep(0.1)
-        heard.append(answer)
-    return heard
+        received.append(answer)
+    return received
 
 
 def token_records(data: Path) -> list[str]:
@@ -401,8 +401,8 @@ def test_in_a_cluster_kafkas_controllers_create_tokens_that_our_brokers_accept(
                 refused = side.plain(stream.ask(create(owner="dave")(side), 3), 3)
                 assert refused["errorCode"] == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
                 _await_login(side, "first")
-                told = side.plain(stream.ask(describe(all_owners=True)(side), 3), 3)
-                assert [one["tokenId"] for one in told["tokens"]] == ["first"]
+                reported = side.plain(stream.ask(describe(all_owners=True)(side), 3), 3)
+                assert [one["tokenId"] for one in reported["tokens"]] == ["first"]
             with side.stream("bob") as stream:
                 deadline = time.monotonic() + 20  # the controller finds a token by its HMAC a little later
                 while stream.ask(renew("first")(side), 2).error_code:
@@ -418,11 +418,11 @@ def test_in_a_cluster_kafkas_controllers_create_tokens_that_our_brokers_accept(
 def test_without_a_secret_key_tokens_are_off_as_in_kafka(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with both(kafka, tmp_path, {}) as (_, _, theirs, ours):
         steps = [one for one in PLAY if one[0] in (None, "alice")][:12]
-        heard = []
+        received = []
         for side in (theirs, ours):
             found = []
             for user, name, version, make in steps:
                 with side.stream(user) as stream:
                     found.append(side.plain(stream.ask(make(side), version), version, name))
-            heard.append(found)
-        assert heard[1] == heard[0]
+            received.append(found)
+        assert received[1] == received[0]

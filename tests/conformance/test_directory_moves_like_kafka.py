@@ -97,9 +97,9 @@ class Side:
         return sorted(
             (Path(one.log_dir).name, partition.partition_size, partition.offset_lag, partition.is_future_key)
             for one in answer.results
-            for told in one.topics
-            if told.name == topic
-            for partition in told.partitions
+            for reported in one.topics
+            if reported.name == topic
+            for partition in reported.partitions
         )
 
     def limit(self, rate: str | None) -> None:
@@ -157,34 +157,34 @@ def test_requests_to_move_get_the_same_responses_and_leave_the_same_files(
 ) -> None:
     answers: list[list[Any]] = []
     for side in sides:
-        said: list[Any] = []
+        responses: list[Any] = []
         for version in (1, 2):
-            said.append(side.order("/nowhere", "orders", version=version))
-            said.append(side.order(side.first, "orders", version=version))
+            responses.append(side.order("/nowhere", "orders", version=version))
+            responses.append(side.order(side.first, "orders", version=version))
         side.create("orders", segment_bytes="1048576", file_delete_delay_ms="60000")
         # the directory that was chosen before the topic existed
-        said.append([place[0] for place in side.places("orders")])
-        said.append(side.order(side.first, "orders"))
-        said.append(side.order(side.second, "orders", partition=7))
-        said.append(side.order(side.second, "x" * 249))
+        responses.append([place[0] for place in side.places("orders")])
+        responses.append(side.order(side.first, "orders"))
+        responses.append(side.order(side.second, "orders", partition=7))
+        responses.append(side.order(side.second, "x" * 249))
         side.produce("orders", *VALUES)
-        said.append(side.files("orders").keys())
+        responses.append(side.files("orders").keys())
         side.limit("1")
-        said.append(side.order(side.second, "orders", "nowhere"))
-        said.append(side.order(side.second, "orders"))
-        said.append([place[3] for place in side.places("orders")])
-        said.append(side.order(side.first, "orders"))  # cancel the move
-        said.append(side.places("orders"))
+        responses.append(side.order(side.second, "orders", "nowhere"))
+        responses.append(side.order(side.second, "orders"))
+        responses.append([place[3] for place in side.places("orders")])
+        responses.append(side.order(side.first, "orders"))  # cancel the move
+        responses.append(side.places("orders"))
         side.limit(None)
-        said.append(side.order(side.second, "orders"))
+        responses.append(side.order(side.second, "orders"))
         side.until_moved("orders", "second")
-        said.append(side.places("orders"))
+        responses.append(side.places("orders"))
         side.produce("orders", b"after")
-        said.append(side.everything("orders", len(VALUES) + 1))
+        responses.append(side.everything("orders", len(VALUES) + 1))
         # A cancelled copy may have any length; the log itself must be the same.
-        said.append({name: known for name, known in side.files("orders").items() if "/orders-0/" in name})
-        said.append({name.split("/")[1] for name in side.files("orders")})
-        answers.append(said)
+        responses.append({name: known for name, known in side.files("orders").items() if "/orders-0/" in name})
+        responses.append({name.split("/")[1] for name in side.files("orders")})
+        answers.append(responses)
     for theirs, ours in zip(*answers, strict=True):
         assert ours == theirs
     _move_by_tool(sides, log_oracle, tmp_path)
@@ -192,7 +192,7 @@ def test_requests_to_move_get_the_same_responses_and_leave_the_same_files(
 
 def _move_by_tool(sides: list[Side], log_oracle: LogOracle, tmp_path: Path) -> None:
     """Run `kafka-reassign-partitions` with log directories, back to the first one."""
-    said = []
+    responses = []
     for number, side in enumerate(sides):
         plan = tmp_path / f"plan-{number}.json"
         wanted = {"topic": "orders", "partition": 0, "replicas": [1], "log_dirs": [side.first]}
@@ -202,13 +202,15 @@ def _move_by_tool(sides: list[Side], log_oracle: LogOracle, tmp_path: Path) -> N
         side.until_moved("orders", "first")
         verified = log_oracle.tool(*tool, "--reassignment-json-file", str(plan), "--verify")
         described = log_oracle.tool(f"{TOOLS}.LogDirsCommand", *tool[1:], "--describe", "--topic-list", "orders")
-        told = json.loads(described.splitlines()[-1])
+        reported = json.loads(described.splitlines()[-1])
         places = {
-            Path(one["logDir"]).name: one["partitions"] for broker in told["brokers"] for one in broker["logDirs"]
+            Path(one["logDir"]).name: one["partitions"] for broker in reported["brokers"] for one in broker["logDirs"]
         }
-        said.append([text.replace(str(side.root), "ROOT") for text in (executed, verified)] + [places])
-    assert said[1] == said[0]
-    assert "Reassignment of replica orders-0-1 completed successfully." in said[0][1] or "complete" in said[0][1]
+        responses.append([text.replace(str(side.root), "ROOT") for text in (executed, verified)] + [places])
+    assert responses[1] == responses[0]
+    assert (
+        "Reassignment of replica orders-0-1 completed successfully." in responses[0][1] or "complete" in responses[0][1]
+    )
 
 
 @pytest.mark.parametrize("is_clean", [pytest.param(True, marks=pytest.mark.slow), False])

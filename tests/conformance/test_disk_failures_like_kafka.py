@@ -115,19 +115,19 @@ class Side:
         self.create("kept", "first")
         self.create("hit", "second")
         self.create("lost", "second")
-        said = [self.produce("lost"), self.produce("kept"), break_it(self)]
+        responses = [self.produce("lost"), self.produce("kept"), break_it(self)]
         self.until(lambda: self.directories()["second"][0] != 0)
         self.until(lambda: self.metadata()["lost"][0][1] == -1)
-        said += [self.produce(topic) for topic in ("kept", "hit", "lost")]
-        said += [self.fetch(topic) for topic in ("kept", "hit", "lost")]
-        said += [self.others(topic) for topic in ("kept", "lost")]
-        said += [self.metadata(), self.directories()]
-        said.append(self.create("new"))
+        responses += [self.produce(topic) for topic in ("kept", "hit", "lost")]
+        responses += [self.fetch(topic) for topic in ("kept", "hit", "lost")]
+        responses += [self.others(topic) for topic in ("kept", "lost")]
+        responses += [self.metadata(), self.directories()]
+        responses.append(self.create("new"))
         self.until(lambda: ("new", 0) in self.directories()["first"][1])
-        said.append(self.produce("new"))
+        responses.append(self.produce("new"))
         assert self.broker.process is not None
-        said.append(self.broker.process.poll())
-        return said
+        responses.append(self.broker.process.poll())
+        return responses
 
 
 @pytest.fixture

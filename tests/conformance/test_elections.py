@@ -176,7 +176,7 @@ def test_a_consumer_past_a_truncation_gets_an_error(trio: ReplicatedCluster, lea
             "topic.metadata.refresh.interval.ms": 500,
         }
     )
-    told: list[Any] = []
+    reported: list[Any] = []
     got: list[int] = []
 
     def poll() -> bool:
@@ -184,13 +184,13 @@ def test_a_consumer_past_a_truncation_gets_an_error(trio: ReplicatedCluster, lea
             if message.error() is None:
                 got.append(message.offset())
             elif message.topic() == topic:
-                told.append(message.error().name())
-        return bool(told) or len(got) >= 20
+                reported.append(message.error().name())
+        return bool(reported) or len(got) >= 20
 
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         eventually(poll, "everything is read")
-        assert (got, told) == (list(range(20)), [])
+        assert (got, reported) == (list(range(20)), [])
         trio.kill(leader)
         trio.start(behind)
         trio.await_leader(topic, 0, [behind])
@@ -200,7 +200,7 @@ def test_a_consumer_past_a_truncation_gets_an_error(trio: ReplicatedCluster, lea
     finally:
         consumer.close()
         trio.start(leader)
-    assert (got, told) == ([], ["_AUTO_OFFSET_RESET"])
+    assert (got, reported) == ([], ["_AUTO_OFFSET_RESET"])
     trio.await_isr(topic, 0, [leader, behind])
 
 
@@ -304,8 +304,8 @@ def test_deleted_records_are_deleted_at_all_replicas(trio: ReplicatedCluster, le
     produce(trio.bootstrap, topic, 0, [b"%d" % one for one in range(20)], acks="all", **{"batch.num.messages": 1})
     admin = AdminClient({"bootstrap.servers": trio.bootstrap})
     place = TopicPartition(topic, 0, 7)
-    told = admin.delete_records([place], request_timeout=30)[place].result(PATIENCE_S)
-    assert told.low_watermark == 7
+    reported = admin.delete_records([place], request_timeout=30)[place].result(PATIENCE_S)
+    assert reported.low_watermark == 7
     trio.kill(leader)
     trio.await_leader(topic, 0, [follower])
     assert watermarks(trio[follower].bootstrap, topic, 0)[0] == 7
@@ -396,8 +396,10 @@ TOPICS = "org.apache.kafka.tools.TopicCommand"
 
 def described(cluster: ReplicatedCluster, topic: str) -> dict[str, str]:
     """Return the kafka-topics output about a topic's first partition."""
-    told = kafka_installation().tool(TOPICS, *("--bootstrap-server", cluster.bootstrap, "--describe", "--topic", topic))
-    line = next(one for one in told.splitlines() if "Partition: 0" in one)
+    reported = kafka_installation().tool(
+        TOPICS, *("--bootstrap-server", cluster.bootstrap, "--describe", "--topic", topic)
+    )
+    line = next(one for one in reported.splitlines() if "Partition: 0" in one)
     return {name.strip(): text.strip() for name, _, text in (one.partition(":") for one in line.split("\t"))}
 
 
@@ -421,8 +423,8 @@ def test_an_eligible_replica_leads_after_a_clean_stop(
     trio.start(eligible)
     now = ReplicatedCluster({eligible: trio[eligible]})
     now.await_leader(topic, 0, [eligible])
-    told = described(now, topic)
-    assert (told["Elr"], told["LastKnownElr"]) == (str(last), "")
+    reported = described(now, topic)
+    assert (reported["Elr"], reported["LastKnownElr"]) == (str(last), "")
     trio.start(other)
     trio.await_isr(topic, 0, sorted([eligible, other]))
     produce(now.bootstrap, topic, 0, [b"new"], acks="all")

@@ -30,8 +30,8 @@ def record(number: int) -> dict[str, Any]:
     }
 
 
-def told(codecs: int, *, without: set[str] = frozenset()) -> dict[str, Any]:
-    """Return the expected output of a client that wrote with so many codecs."""
+def reported(codecs: int, *, without: set[str] = frozenset()) -> dict[str, Any]:
+    """Return the expected output of a client that wrote with a number of codecs."""
     count = codecs * PER_CODEC
     records = sorted(map(record, range(count)), key=lambda one: (one["partition"], one["offset"]))
     everything = {
@@ -52,41 +52,41 @@ def told(codecs: int, *, without: set[str] = frozenset()) -> dict[str, Any]:
     return {name: fact for name, fact in everything.items() if name not in without}
 
 
-def tell(program: Program, *arguments: str) -> dict[str, Any]:
+def report(program: Program, *arguments: str) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(program(*arguments))
     return answer
 
 
 def test_franz_go_runs_the_scenario(bootstrap: str, topic: str) -> None:
-    assert tell(go_program("franz"), bootstrap, topic) == told(codecs=5)
+    assert report(go_program("franz"), bootstrap, topic) == reported(codecs=5)
 
 
 def test_sarama_runs_the_scenario(bootstrap: str, topic: str) -> None:
     """Without an unknown topic: sarama waits until it appears."""
-    assert tell(go_program("sarama"), bootstrap, topic) == told(codecs=5, without={"unknown topic"})
+    assert report(go_program("sarama"), bootstrap, topic) == reported(codecs=5, without={"unknown topic"})
 
 
 @pytest.mark.parametrize("client", ["franz", "sarama"])
 def test_franz_go_runs_the_scenario_with_the_protocol_of_2019(bootstrap: str, topic: str, client: str) -> None:
     """In these versions no header or message is flexible."""
-    found = tell(go_program(client), bootstrap, topic, "2.3.0")
+    found = report(go_program(client), bootstrap, topic, "2.3.0")
     found.pop("unknown topic", None)
-    assert found == told(codecs=5, without={"unknown topic"})
+    assert found == reported(codecs=5, without={"unknown topic"})
 
 
 def test_segmentio_kafka_go_runs_the_scenario(bootstrap: str, topic: str) -> None:
     """Without DeleteRecords, which it lacks, and without a large record, which its writer refuses itself."""
     without = {"unknown topic", "too large", "cut", "out of range"}
-    assert tell(go_program("segmentio"), bootstrap, topic) == told(codecs=5, without=without)
+    assert report(go_program("segmentio"), bootstrap, topic) == reported(codecs=5, without=without)
 
 
 def test_kafkajs_runs_the_scenario(bootstrap: str, topic: str) -> None:
     """Only with gzip: other codecs are separate packages. Reading without a group is not part of its public API."""
-    assert tell(node_program("kafkajs.js"), bootstrap, topic) == told(codecs=2, without={"out of range"})
+    assert report(node_program("kafkajs.js"), bootstrap, topic) == reported(codecs=2, without={"out of range"})
 
 
 @pytest.mark.slow  # building takes a minute
 def test_rskafka_runs_the_scenario(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic, PARTITIONS, {"retention.ms": "-1"})
     without = {"unknown topic", "config", "config changed", "partitions"}
-    assert tell(rust_program("rskafka"), bootstrap, topic) == told(codecs=5, without=without)
+    assert report(rust_program("rskafka"), bootstrap, topic) == reported(codecs=5, without=without)

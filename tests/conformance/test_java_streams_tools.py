@@ -97,8 +97,8 @@ def test_an_application_with_and_without_members_is_described_the_same(pair: Pai
     same(pair, "--describe", *named, "--offsets", "--verbose")
     same(pair, "--delete", *named)
 
-    told = tailrace("groups", "describe", group, "--json", "--bootstrap", pair.ours.bootstrap)
-    (described,) = json.loads(told.out)["groups"]
+    reported = tailrace("groups", "describe", group, "--json", "--bootstrap", pair.ours.bootstrap)
+    (described,) = json.loads(reported.out)["groups"]
     assert (described["type"], described["state"]) == ("streams", "Stable")
     assert sorted(one["memberId"] for one in described["members"]) == ["m1", "m2"]
     assert {(one["topic"], one["partition"]) for one in described["partitions"]} == {
@@ -114,8 +114,8 @@ def test_an_application_with_and_without_members_is_described_the_same(pair: Pai
     same(pair, *reset, "--to-offset", "7", "--dry-run")
     same(pair, *reset, "--to-offset", "7", "--execute")
     same(pair, "--describe", *named)
-    told = tailrace("groups", "describe", group, "--json", "--bootstrap", pair.ours.bootstrap)
-    (described,) = json.loads(told.out)["groups"]
+    reported = tailrace("groups", "describe", group, "--json", "--bootstrap", pair.ours.bootstrap)
+    (described,) = json.loads(reported.out)["groups"]
     assert {one["committed"] for one in described["partitions"] if one["topic"] == topic} == {7}
     same(pair, *reset, "--shift-by", "3", "--execute")
     same(pair, *reset, "--to-latest", "--dry-run")

@@ -227,23 +227,23 @@ def test_kafka_delete_records_prints_the_same(pair: Pair, topic: str, tmp_path: 
     wanted = tmp_path / "delete.json"
     offsets = [{"topic": topic, "partition": partition, "offset": at} for partition, at in enumerate((10, -1, 99))]
     wanted.write_text(json.dumps({"version": 1, "partitions": offsets}))
-    said = []
+    output = []
     for broker in (pair.ours, pair.kafka):
         arguments = ["--bootstrap-server", broker.bootstrap, "--offset-json-file", str(wanted)]
         _, text = pair.oracle.call("tool", **{"class": f"{TOOLS}.DeleteRecordsCommand", "arguments": arguments})
         # the third offset is beyond the end: the error text is the broker's own
-        said.append(sorted(line.partition("Exception: ")[0] for line in str(text).splitlines()))
-    assert said[0] == said[1]
-    assert f"partition: {topic}-0\tlow_watermark: 10" in said[0]
-    assert f"partition: {topic}-1\tlow_watermark: 30" in said[0]
+        output.append(sorted(line.partition("Exception: ")[0] for line in str(text).splitlines()))
+    assert output[0] == output[1]
+    assert f"partition: {topic}-0\tlow_watermark: 10" in output[0]
+    assert f"partition: {topic}-1\tlow_watermark: 30" in output[0]
     pair.same(OFFSETS, "--topic", topic, "--time", "earliest")
 
 
 def test_kafka_log_dirs_prints_the_same(pair: Pair, topic: str) -> None:
     pair.same(TOPICS, "--create", "--topic", topic)
     pair.produce(topic, 0, [b"x" * 100] * 30)
-    said = pair.same(f"{TOOLS}.LogDirsCommand", "--describe", "--topic-list", topic)
-    (broker,) = json.loads(said.splitlines()[-1])["brokers"]
+    output = pair.same(f"{TOOLS}.LogDirsCommand", "--describe", "--topic-list", topic)
+    (broker,) = json.loads(output.splitlines()[-1])["brokers"]
     (partition,) = broker["logDirs"][0]["partitions"]
     assert partition["partition"] == f"{topic}-0"
     pair.refused(f"{TOOLS}.LogDirsCommand", "--describe", "--broker-list", "7")
@@ -294,13 +294,13 @@ def test_the_verifiable_producer_writes_all_records(pair: Pair, kafka: KafkaInst
     """The tool runs in its own JVM, because it flushes when the JVM ends."""
     pair.same(TOPICS, "--create", "--topic", topic)
     arguments = ("--topic", topic, "--max-messages", "5", "--acks", "-1", "--value-prefix", "7")
-    said = []
+    output = []
     for broker in (pair.ours, pair.kafka):
         text = kafka.tool(f"{TOOLS}.VerifiableProducer", "--bootstrap-server", broker.bootstrap, *arguments)
         lines = [json.loads(line) for line in text.splitlines()]
-        said.append([{name: line.get(name) for name in ("name", "value", "offset", "acked")} for line in lines])
-    assert said[0] == said[1]
-    written = [(line["value"], line["offset"]) for line in said[0] if line["name"] == "producer_send_success"]
+        output.append([{name: line.get(name) for name in ("name", "value", "offset", "acked")} for line in lines])
+    assert output[0] == output[1]
+    written = [(line["value"], line["offset"]) for line in output[0] if line["name"] == "producer_send_success"]
     assert written == [(f"7.{number}", number) for number in range(5)]
 
 

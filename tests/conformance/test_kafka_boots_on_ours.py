@@ -103,8 +103,8 @@ def assert_index_sanity(oracle: LogOracle, paths: list[Path]) -> None:
     kinds = (file_names.OFFSET_INDEX, file_names.TIME_INDEX)
     indexes = [file for file in segment_files(paths) if file.suffix in kinds and file.stat().st_size]
     assert len(indexes) > 2 * len(KINDS)
-    said = oracle.index_sanity_check(*indexes)
-    assert said.count("passed sanity check") == len(indexes), said
+    output = oracle.index_sanity_check(*indexes)
+    assert output.count("passed sanity check") == len(indexes), output
 
 
 def fields(records: list[OracleRecord]) -> list[tuple[object, ...]]:
@@ -155,7 +155,7 @@ def test_kafka_serves_records_from_our_two_log_directories_and_appends_to_them(
     times = {file: file.stat().st_mtime_ns for file in segment_files(paths, sealed=True)}
     content = {file: file.read_bytes() for file in segment_files(paths)}
 
-    said_before = len(broker.log_tail(10_000))
+    output_before = len(broker.log_tail(10_000))
     broker.start()
     with log_oracle.connect(broker.bootstrap) as client:
         assert_consumed(client, directories)
@@ -164,8 +164,8 @@ def test_kafka_serves_records_from_our_two_log_directories_and_appends_to_them(
             offsets = client.produce(topic, 0, [OracleRecord(key=b"next", value=b"one")])
             assert offsets == [[ends[topic]]], topic
         assert_knows_the_producers(broker, log_of(directories, "idempotent"))
-    said = broker.log_tail(10_000)[said_before:]
-    assert not re.search("(?i)recover|corrupt|rebuil|stray|unclean", said), said
+    output = broker.log_tail(10_000)[output_before:]
+    assert not re.search("(?i)recover|corrupt|rebuil|stray|unclean", output), output
     assert {file: file.stat().st_mtime_ns for file in times} == times, "sealed segments were not touched: no recovery"
     broker.stop()
 

@@ -73,7 +73,7 @@ class Load:
         return sum(map(len, self.acknowledged))
 
     def wait_for(self, more: int) -> None:
-        """Wait until so many more values are acknowledged."""
+        """Wait until `count` more values are acknowledged."""
         goal, deadline = self.total + more, time.monotonic() + TIMEOUT_S
         while self.total < goal:
             assert not self.failures, self.failures[:3]

@@ -135,17 +135,17 @@ class Story:
         self.names: dict[str, str] = {}
         self.epochs: list[int] = []
 
-    def tell(self, batches: list[RecordBatch]) -> list[Any]:
-        told: list[Any] = []
+    def report(self, batches: list[RecordBatch]) -> list[Any]:
+        reported: list[Any] = []
         for batch in batches:
             if batch.is_control:
-                told.append([type(parse_control(record)).__name__ for record in iter_records(batch)])
+                reported.append([type(parse_control(record)).__name__ for record in iter_records(batch)])
                 continue
             for record in iter_records(batch):
                 frame = decode_frame(record.value or b"")
                 if frame.name != "NoOpRecord":
-                    told.append((frame.name, frame.version, self._plain(to_dict(frame.message, frame.version))))
-        return [*_ordered(told), *(one for one in told if _is_about_cordons(one))]
+                    reported.append((frame.name, frame.version, self._plain(to_dict(frame.message, frame.version))))
+        return [*_ordered(reported), *(one for one in reported if _is_about_cordons(one))]
 
     def _plain(self, form: dict[str, Any]) -> dict[str, Any]:
         if "topicId" in form and "name" in form:
@@ -175,10 +175,10 @@ def _is_about_cordons(one: Any) -> bool:
     return one[0] == "BrokerRegistrationChangeRecord" and "cordonedLogDirs" in one[2]
 
 
-def _ordered(told: list[Any]) -> Iterator[Any]:
+def _ordered(reported: list[Any]) -> Iterator[Any]:
     """Yield the records in our order, where Kafka writes changes in the order of a hash table."""
     run: list[Any] = []
-    for one in told:
+    for one in reported:
         if _is_about_cordons(one):
             continue
         if one[0] in ("PartitionChangeRecord", "ConfigRecord"):
@@ -206,7 +206,7 @@ def test_our_metadata_log_has_the_same_records_as_kafkas(kafka_broker: Callable[
     assert len(theirs) == len(ours) == 3
     kafka, tailrace = Story(), Story()
     for life, (expected, actual) in enumerate(zip(theirs, ours, strict=True)):
-        expected_story, actual_story = kafka.tell(expected), tailrace.tell(actual)
+        expected_story, actual_story = kafka.report(expected), tailrace.report(actual)
         if life == 2:
             expected_story, actual_story = from_registration(expected_story), from_registration(actual_story)
         for number, (one, other) in enumerate(zip(expected_story, actual_story, strict=False)):

@@ -87,15 +87,15 @@ class Ours:
         self.directory.abandon()
 
 
-def as_kafka_tells(broker: KafkaBroker, *names: str) -> dict[str, Any]:
+def topics_of_kafka(broker: KafkaBroker, *names: str) -> dict[str, Any]:
     """Return topics with id, leaders and epochs, once Kafka's broker has learned them from its controller."""
     for _ in range(100):
-        told = _asked(broker)
-        leaders = {leader for _, partitions in told.values() for leader, _, _ in partitions.values()}
-        if set(told) == set(names) and leaders == {1}:
+        reported = _asked(broker)
+        leaders = {leader for _, partitions in reported.values() for leader, _, _ in partitions.values()}
+        if set(reported) == set(names) and leaders == {1}:
             break
         time.sleep(0.1)
-    return told
+    return reported
 
 
 def _asked(broker: KafkaBroker) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _asked(broker: KafkaBroker) -> dict[str, Any]:
     }
 
 
-def as_we_tell(image: MetadataImage) -> dict[str, Any]:
+def topics_of(image: MetadataImage) -> dict[str, Any]:
     return {
         topic.name: (
             str(topic.topic_id),
@@ -121,23 +121,23 @@ def as_we_tell(image: MetadataImage) -> dict[str, Any]:
     }
 
 
-def configs_as_kafka_tells(broker: KafkaBroker, topic: str) -> dict[str, tuple[str | None, int]]:
+def configs_of_kafka(broker: KafkaBroker, topic: str) -> dict[str, tuple[str | None, int]]:
     describe = m.DescribeConfigsRequest
     resource = describe.DescribeConfigsResource(resource_type=2, resource_name=topic, configuration_keys=None)
     answer: Any = raw_request(broker.port, describe(resources=[resource]), 4)
     return {one.name: (one.value, one.config_source) for one in answer.results[0].configs}
 
 
-def configs_as_we_tell(ours: Ours, topic: str) -> dict[str, tuple[str | None, int]]:
+def configs_of(ours: Ours, topic: str) -> dict[str, tuple[str | None, int]]:
     described = describe_config(ours.node.config, ours.image, ConfigResource(2, topic))
     return {one.name: (one.value, one.source) for one in described}
 
 
-def epochs_later(told: dict[str, Any], by: int) -> dict[str, Any]:
-    """Return the same topics with so many more leader elections of each partition."""
+def epochs_later(reported: dict[str, Any], by: int) -> dict[str, Any]:
+    """Return the same topics after `by` more leader elections of each partition."""
     return {
         name: (topic_id, {number: (leader, epoch + by, isr) for number, (leader, epoch, isr) in partitions.items()})
-        for name, (topic_id, partitions) in told.items()
+        for name, (topic_id, partitions) in reported.items()
     }
 
 
@@ -152,15 +152,15 @@ def test_tailrace_and_kafka_continue_with_each_others_metadata(
     ours.create("plain", 1, {})
     assert ours.append("plain", 0, b"first") == 0
     cluster_id = ours.image.cluster_id
-    configs = configs_as_we_tell(ours, "orders")
-    told = as_we_tell(ours.image)
+    configs = configs_of(ours, "orders")
+    reported = topics_of(ours.image)
     ours.stop()
     assert_kafka_can_read(kafka, broker.data / "__cluster_metadata-0")
 
     # Kafka continues after our clean stop. Leaving took one leader epoch, coming back another.
     broker.start()
-    assert as_kafka_tells(broker, "orders", "plain") == epochs_later(told, 2)
-    assert configs_as_kafka_tells(broker, "orders") == configs
+    assert topics_of_kafka(broker, "orders", "plain") == epochs_later(reported, 2)
+    assert configs_of_kafka(broker, "orders") == configs
     assert broker.produce("orders", 1, batch((b"key", b"three"), timestamp=NOW_MS)) == 2
     create = m.CreateTopicsRequest
     made = [create.CreatableTopicConfig(name="segment.ms", value="60000")]
@@ -169,32 +169,32 @@ def test_tailrace_and_kafka_continue_with_each_others_metadata(
     delete = m.DeleteTopicsRequest
     gone = delete(topics=[delete.DeleteTopicState(name="plain")], timeout_ms=30_000)
     raw_request(broker.port, gone, 6)
-    told = as_kafka_tells(broker, "orders", "kafkas")
-    configs = configs_as_kafka_tells(broker, "kafkas")
+    reported = topics_of_kafka(broker, "orders", "kafkas")
+    configs = configs_of_kafka(broker, "kafkas")
     broker.stop()
 
     # We continue after Kafka's clean stop.
     ours = Ours(broker)
-    assert set(told) == {"orders", "kafkas"}
-    assert as_we_tell(ours.image) == epochs_later(told, 2)
+    assert set(reported) == {"orders", "kafkas"}
+    assert topics_of(ours.image) == epochs_later(reported, 2)
     assert ours.image.cluster_id == cluster_id
-    assert configs_as_we_tell(ours, "kafkas") == configs
+    assert configs_of(ours, "kafkas") == configs
     assert ours.append("orders", 1, b"four") == 3
-    told = as_we_tell(ours.image)
+    reported = topics_of(ours.image)
     ours.crash()
 
     # Kafka continues after our crash: it waits until our session has expired, and elects unclean leaders where
     # necessary.
     broker._crashed = True
     broker.start()
-    assert as_kafka_tells(broker, "orders", "kafkas") == epochs_later(told, 2)
+    assert topics_of_kafka(broker, "orders", "kafkas") == epochs_later(reported, 2)
     assert broker.produce("orders", 1, batch((b"key", b"five"), timestamp=NOW_MS)) == 4
-    told = as_kafka_tells(broker, "orders", "kafkas")
+    reported = topics_of_kafka(broker, "orders", "kafkas")
     broker.crash()
 
     # We continue after Kafka's crash.
     ours = Ours(broker)
-    assert as_we_tell(ours.image) == epochs_later(told, 2)
+    assert topics_of(ours.image) == epochs_later(reported, 2)
     assert ours.append("orders", 1, b"six") == 5
     ours.crash()
 

@@ -93,7 +93,7 @@ def test_topic_counters_are_the_same_as_kafkas(kafka: KafkaInstallation, tmp_pat
             )
         )
         load(theirs.bootstrap)
-        told = theirs.tool(
+        reported = theirs.tool(
             "org.apache.kafka.tools.JmxTool",
             *("--jmx-url", f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{jmx_port}/jmxrmi"),
             *("--object-name", "kafka.server:type=BrokerTopicMetrics,*"),
@@ -102,9 +102,9 @@ def test_topic_counters_are_the_same_as_kafkas(kafka: KafkaInstallation, tmp_pat
     finally:
         if theirs.process is not None:
             theirs.stop()
-    counted = {(name, topic): int(count) for name, topic, count in _JMX.findall(told)}
+    counted = {(name, topic): int(count) for name, topic, count in _JMX.findall(reported)}
     expected = {key: count for key, count in counted.items() if key[0] in NAMES and key[1] in TOPICS}
-    assert expected["MessagesIn", "plain"] == 48, told
+    assert expected["MessagesIn", "plain"] == 48, reported
 
     with TailraceProcess(tmp_path / "ours", "--metrics-port", str(metrics_port)) as ours:
         load(ours.bootstrap)

@@ -312,8 +312,8 @@ def test_a_migrated_kafka_node_keeps_all_its_state(
         alone.crash() if crashes else alone.stop()
     settings = tmp_path / "kafka" / "server.properties"
     migrate("--config", settings, "--to", target, controllers=addresses(1))
-    told = (target / "broker.properties").read_text()
-    assert ("controller.quorum.voters=3000@" in told) is kind.is_static
+    reported = (target / "broker.properties").read_text()
+    assert ("controller.quorum.voters=3000@" in reported) is kind.is_static
     with running(kafka, target):
         with migrated_broker(target, alone.data, alone.port) as broker:
             assert topic_ids(kafka, broker.bootstrap) == ids

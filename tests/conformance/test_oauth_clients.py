@@ -115,16 +115,16 @@ def test_librdkafka_writes_and_reads_beyond_the_lifetime_of_a_token(secured: Sec
 
 
 def test_librdkafka_is_refused_with_a_token_of_another_audience(secured: Secured) -> None:
-    heard: list[str] = []
+    received: list[str] = []
     settings = librdkafka(secured, "callback") | {
         "oauth_cb": lambda config: (secured.provider.token(aud="another"), time.time() + LIFETIME_S),
-        "error_cb": lambda error: heard.append(str(error)),
+        "error_cb": lambda error: received.append(str(error)),
     }
     admin = AdminClient(settings)
     with pytest.raises(KafkaException):
         admin.list_topics(timeout=5)
     admin.poll(0)
-    assert any("invalid_token" in one for one in heard)
+    assert any("invalid_token" in one for one in received)
 
 
 class PythonTokens(kafka.net.sasl.oauth.AbstractTokenProvider):
@@ -213,8 +213,8 @@ def test_kafkas_own_tools_write_and_read(
         "--throughput",
         f"{50 / LIFETIME_S:.0f}",
     )
-    told = kafka.tool("org.apache.kafka.tools.ProducerPerformance", *performance, *where)
-    assert "100 records sent" in told
+    reported = kafka.tool("org.apache.kafka.tools.ProducerPerformance", *performance, *where)
+    assert "100 records sent" in reported
     read = kafka.tool(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *where,

@@ -65,13 +65,13 @@ class Side:
 
     def play(self, listener: str, steps: list[Any]) -> list[Any]:
         """Return the response to each step, until the broker closes the connection."""
-        heard: list[Any] = []
+        received: list[Any] = []
         with socket.create_connection(("127.0.0.1", self.ports[listener]), PATIENCE_S) as stream:
             for step in steps:
-                heard.append(_ask(stream, step))
-                if heard[-1] == CLOSED:
+                received.append(_ask(stream, step))
+                if received[-1] == CLOSED:
                     break
-        return heard
+        return received
 
 
 def _ask(stream: socket.socket, step: Any) -> Any:

@@ -101,8 +101,8 @@ def set_quota(bootstrap: str, quota: str, value: float, **names: str | None) -> 
     with RawClient(bootstrap) as client:
         assert client.ask(AlterClientQuotasRequest(entries=[entry]), 1).entries[0].error_code == 0
         for _ in range(100):
-            told = client.ask(DescribeClientQuotasRequest(components=exact, strict=True), 1).entries
-            if any(one.key == quota and one.value == value for found in told for one in found.values):
+            reported = client.ask(DescribeClientQuotasRequest(components=exact, strict=True), 1).entries
+            if any(one.key == quota and one.value == value for found in reported for one in found.values):
                 break
             time.sleep(0.05)
     time.sleep(0.1)  # Kafka reports a quota a little before it applies it
@@ -386,10 +386,10 @@ def test_kafka_configs_sets_and_shows_quotas(pair: Pair, kafka: KafkaInstallatio
     entity = ("--entity-type", "clients", "--entity-name", client_id)
     limits = "producer_byte_rate=50000,consumer_byte_rate=2048,request_percentage=150,controller_mutation_rate=3"
     kafka.tool(*tool, "--alter", "--add-config", limits, *entity)
-    said = kafka.tool(*tool, "--describe", *entity)
-    assert f"Quota configs for client-id '{client_id}' are" in said
+    output = kafka.tool(*tool, "--describe", *entity)
+    assert f"Quota configs for client-id '{client_id}' are" in output
     for one in ("producer_byte_rate=50000.0", "consumer_byte_rate=2048.0", "request_percentage=150.0"):
-        assert one in said
+        assert one in output
     with RawClient(pair.ours, client_id=client_id) as client:
         assert client.ask(produced(70_000), 12).throttle_time_ms > 0
 

@@ -188,9 +188,9 @@ def places(cluster: Cluster, broker_id: int, topic: str) -> list[str]:
     return [
         ("future " if one.is_future_key else "") + ("other" if result.log_dir.endswith("-other") else "first")
         for result in results
-        for told in result.topics
-        for one in told.partitions
-        if told.name == topic
+        for reported in result.topics
+        for one in reported.partitions
+        if reported.name == topic
     ]
 
 

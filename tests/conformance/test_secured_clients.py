@@ -156,8 +156,8 @@ def test_kafkas_own_tools_work_with_a_settings_file(secured: Secured, kafka: Kaf
     configs = "kafka.admin.ConfigCommand"
     user = ("--entity-type", "users", "--entity-name", "carol")
     add = "SCRAM-SHA-512=[iterations=8192,password=opensesame]"
-    told = kafka.tool(configs, *where, *command, "--alter", *user, "--add-config", add)
-    assert "Completed updating config for user carol." in told
+    reported = kafka.tool(configs, *where, *command, "--alter", *user, "--add-config", add)
+    assert "Completed updating config for user carol." in reported
     assert "SCRAM-SHA-512=iterations=8192" in kafka.tool(configs, *where, *command, "--describe", *user)
     write(**{"sasl.jaas.config": jaas("Scram", "carol", "opensesame")})
     kafka.tool(

@@ -67,17 +67,17 @@ class Side:
 
     def play(self, listener: str, steps: list[Any]) -> list[Any]:
         """Return the response to each step."""
-        heard: list[Any] = []
+        received: list[Any] = []
         with socket.create_connection(("127.0.0.1", self.ports[listener]), PATIENCE_S) as plain:
             stream: socket.socket = plain
             if KINDS[listener].endswith("SSL"):
                 context = ssl.create_default_context(cafile=str(TLS / "authority.pem"))
                 stream = context.wrap_socket(plain, server_hostname="127.0.0.1")
             for step in steps:
-                heard.append(_ask(stream, step))
-                if heard[-1] == CLOSED:
+                received.append(_ask(stream, step))
+                if received[-1] == CLOSED:
                     break
-        return heard
+        return received
 
 
 def _ask(stream: socket.socket, step: Any) -> Any:
@@ -236,10 +236,10 @@ def test_plaintext_is_refused_by_a_tls_listener(sides: tuple[Side, Side], data: 
     for side in sides:
         with socket.create_connection(("127.0.0.1", side.ports["TLS"]), PATIENCE_S) as stream:
             stream.sendall(data)
-            heard = b""
+            received = b""
             try:
                 while piece := stream.recv(1_000):
-                    heard += piece
+                    received += piece
             except ConnectionError:
                 pass
-            assert len(heard) < 50
+            assert len(received) < 50

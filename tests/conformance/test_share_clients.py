@@ -71,14 +71,14 @@ def test_two_consumers_accept_release_and_reject_all_records_of_a_topic(broker: 
     with ShareWorkers(broker.bootstrap, "orders", "workers") as workers:
         members = [workers.start(name, "max.poll.records=7") for name in ("one", "other")]
         fates = {f"{'REJECT' if value.startswith('reject') else 'ACCEPT'} {value}".lower() for value in values}
-        workers.wait_for(lambda said: fates <= {line.lower() for line in said})
+        workers.wait_for(lambda output: fates <= {line.lower() for line in output})
         for member in members:
             member.stop()
-        said = [line.lower() for line in workers.said()]
-    assert not [line for line in said if line.startswith("failed")]
+        output = [line.lower() for line in workers.output()]
+    assert not [line for line in output if line.startswith("failed")]
     for value in values:
-        assert said.count(f"got 1 {value}") == 1
-        assert said.count(f"got 2 {value}") == (1 if value.startswith("release") else 0)
+        assert output.count(f"got 1 {value}") == 1
+        assert output.count(f"got 2 {value}") == (1 if value.startswith("release") else 0)
 
 
 @pytest.mark.slow
@@ -88,11 +88,11 @@ def test_no_record_is_lost_when_a_consumer_and_the_broker_crash(broker: Tailrace
     produce(broker, "orders", values[:200])
 
     def wait_for_accepted(workers: ShareWorkers, wanted: list[str]) -> None:
-        workers.wait_for(lambda said: {f"accept {value}" for value in wanted} <= {line.lower() for line in said})
+        workers.wait_for(lambda output: {f"accept {value}" for value in wanted} <= {line.lower() for line in output})
 
     with ShareWorkers(broker.bootstrap, "orders", "workers") as workers:
         victims = [workers.start(f"victim-{number}", "max.poll.records=10") for number in range(2)]
-        workers.wait_for(lambda said: any(line.startswith("got 1 hold") for line in said))
+        workers.wait_for(lambda output: any(line.startswith("got 1 hold") for line in output))
         victims[0].kill()
         survivors = [workers.start(name, "max.poll.records=50") for name in ("a", "b")]
         broker.kill()
@@ -114,9 +114,9 @@ def test_the_console_share_consumer_reads_a_topic(broker: TailraceProcess, kafka
     prepare(broker, "orders", "workers", 1)
     produce(broker, "orders", ["first", "second", "third"])
     common = ("--bootstrap-server", broker.bootstrap, "--topic", "orders", "--group", "workers")
-    told = kafka.tool(CONSOLE, *common, "--max-messages", "1", "--timeout-ms", "30000", "--reject")
-    assert told.split() == ["first"]
-    told = kafka.tool(CONSOLE, *common, "--max-messages", "2", "--timeout-ms", "30000")
-    assert told.split() == ["second", "third"]
-    told = kafka.tool(CONSOLE, *common, "--timeout-ms", "3000", check=False)
-    assert told.split() == []
+    reported = kafka.tool(CONSOLE, *common, "--max-messages", "1", "--timeout-ms", "30000", "--reject")
+    assert reported.split() == ["first"]
+    reported = kafka.tool(CONSOLE, *common, "--max-messages", "2", "--timeout-ms", "30000")
+    assert reported.split() == ["second", "third"]
+    reported = kafka.tool(CONSOLE, *common, "--timeout-ms", "3000", check=False)
+    assert reported.split() == []

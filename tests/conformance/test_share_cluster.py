@@ -56,8 +56,8 @@ UNANSWERED = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_T
 
 def topic_id(cluster: ReplicatedCluster, topic: str) -> bytes:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    told = admin.describe_topics(TopicCollection([topic]))[topic].result(PATIENCE_S).topic_id
-    high, low = told.get_most_significant_bits(), told.get_least_significant_bits()
+    reported = admin.describe_topics(TopicCollection([topic]))[topic].result(PATIENCE_S).topic_id
+    high, low = reported.get_most_significant_bits(), reported.get_least_significant_bits()
     return UUID(int=(high % 2**64) << 64 | (low % 2**64)).bytes
 
 
@@ -207,9 +207,9 @@ def await_nothing_left(cluster: ReplicatedCluster, group: str) -> None:
     def left() -> dict[int, tuple[int, int]] | None:
         for one in cluster.brokers.values():
             with RawClient(one.bootstrap) as client:
-                told = described_offsets(client, group)
-            if told.error_code == 0:
-                return by_partition(told)
+                reported = described_offsets(client, group)
+            if reported.error_code == 0:
+                return by_partition(reported)
         return None
 
     eventually(lambda: [lag for _, lag in (left() or {}).values()] == [0], "everything is acknowledged")
@@ -249,18 +249,18 @@ def test_group_coordinator_share_coordinator_and_leader_may_be_kafka_or_tailrace
     with ShareWorkers(mixed.bootstrap, topic, group) as workers:
         worker = workers.start("java")
         fates = {f"{'reject' if value.startswith('reject') else 'accept'} {value}" for value in values[30:]}
-        workers.wait_for(lambda said: fates <= {line.lower() for line in said})
+        workers.wait_for(lambda output: fates <= {line.lower() for line in output})
         worker.stop()
-        said = workers.said()
-    assert sorted(line.split()[2] for line in said if line.startswith("got")) == sorted(values[30:])
-    assert not [line for line in said if line.startswith("failed")]
+        output = workers.output()
+    assert sorted(line.split()[2] for line in output if line.startswith("got")) == sorted(values[30:])
+    assert not [line for line in output if line.startswith("failed")]
     with RawClient(mixed[coordinator].bootstrap) as client:
         assert offsets(client, group)[0][1] == 0
         eventually(lambda: alter(client, group, topic, 5) == 0, "nobody is a member")
         assert offsets(client, group) == {0: (5, 55)}
         deleted = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic(topic_name=topic)
-        told = client.ask(DeleteShareGroupOffsetsRequest(group_id=group, topics=[deleted]), 0)
-        assert (told.error_code, [one.error_code for one in told.responses]) == (0, [0])
+        reported = client.ask(DeleteShareGroupOffsetsRequest(group_id=group, topics=[deleted]), 0)
+        assert (reported.error_code, [one.error_code for one in reported.responses]) == (0, [0])
         assert offsets(client, group) == {}
 
 
@@ -268,26 +268,26 @@ def alter(client: RawClient, group: str, topic: str, start: int) -> int:
     request = AlterShareGroupOffsetsRequest
     partition = request.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=start)
     named = request.AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[partition])
-    told = client.ask(request(group_id=group, topics=[named]), 0)
-    return int(told.error_code or told.responses[0].partitions[0].error_code)
+    reported = client.ask(request(group_id=group, topics=[named]), 0)
+    return int(reported.error_code or reported.responses[0].partitions[0].error_code)
 
 
 def offsets(client: RawClient, group: str) -> dict[int, tuple[int, int]]:
     """Return the start offset and lag of the group, by partition of the only topic."""
-    told = described_offsets(client, group)
-    assert told.error_code == 0
-    return by_partition(told)
+    reported = described_offsets(client, group)
+    assert reported.error_code == 0
+    return by_partition(reported)
 
 
 def described_offsets(client: RawClient, group: str) -> Any:
     request = DescribeShareGroupOffsetsRequest
     asked = request.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
-    (told,) = client.ask(request(groups=[asked]), 1).groups
-    return told
+    (reported,) = client.ask(request(groups=[asked]), 1).groups
+    return reported
 
 
-def by_partition(told: Any) -> dict[int, tuple[int, int]]:
-    return {one.partition_index: (one.start_offset, one.lag) for topic in told.topics for one in topic.partitions}
+def by_partition(reported: Any) -> dict[int, tuple[int, int]]:
+    return {one.partition_index: (one.start_offset, one.lag) for topic in reported.topics for one in topic.partitions}
 
 
 def test_no_record_is_lost_or_delivered_again_when_each_broker_is_killed(ours: ReplicatedCluster) -> None:
@@ -369,7 +369,7 @@ def test_java_consumers_read_everything_while_brokers_of_both_kinds_are_killed(
 
     def await_accepted(workers: ShareWorkers) -> None:
         wanted = {f"accept {value}" for value in values}
-        workers.wait_for(lambda said: wanted <= {line.lower() for line in said})
+        workers.wait_for(lambda output: wanted <= {line.lower() for line in output})
 
     with ShareWorkers(mixed.bootstrap, "both", group) as workers:
         members = [workers.start(name, "max.poll.records=10") for name in ("a", "b")]
@@ -386,13 +386,13 @@ def test_java_consumers_read_everything_while_brokers_of_both_kinds_are_killed(
                 mixed.await_isr(topic, partition, [1, 2])
         for member in members:
             member.stop()
-        heard = [line.lower().split() for line in workers.heard]
+        received = [line.lower().split() for line in workers.received]
     names = {"got": "got", "accept": "done"}
-    check_ledger([(names[line[0]], line[-1]) for line in heard if line[0] in names], values)
-    told = kafka.tool(
+    check_ledger([(names[line[0]], line[-1]) for line in received if line[0] in names], values)
+    reported = kafka.tool(
         "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
         *("--bootstrap-server", mixed.bootstrap, "--describe", "--group", group, "--offsets"),
     )
     # The start offset is that of the last write; completed records after it count for the lag.
-    *named, _, lag = told.splitlines()[-1].split()
+    *named, _, lag = reported.splitlines()[-1].split()
     assert (named, lag) == ([group, "both", "0"], "0")

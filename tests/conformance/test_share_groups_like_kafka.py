@@ -33,11 +33,11 @@ def twins(kafka_broker: Callable[..., KafkaBroker]) -> Any:
 
 def in_any_order(records: list[Any]) -> list[Any]:
     """Sort the records of shares that were computed together: Kafka writes them in the order of a hash map."""
-    told: list[Any] = []
+    reported: list[Any] = []
     for name, group in groupby(records, key=lambda record: record[1]):
         together = list(group)
-        told += sorted(together, key=str) if name == "ShareGroupTargetAssignmentMemberKey" else together
-    return told
+        reported += sorted(together, key=str) if name == "ShareGroupTargetAssignmentMemberKey" else together
+    return reported
 
 
 def play(twins: ShareTwins, seeds: range, steps: int) -> None:

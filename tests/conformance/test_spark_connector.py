@@ -26,20 +26,20 @@ def test_sparks_connector_reads_and_writes_batches_and_streams(bootstrap: str, t
     create_topic(bootstrap, topic, PARTITIONS)
     create_topic(bootstrap, copy, 2)
     script = str(SOURCES / "spark" / "connector.py")
-    told = json.loads(spark(script, bootstrap, topic, copy, jars, str(tmp_path / "checkpoint"), timeout_s=400))
+    reported = json.loads(spark(script, bootstrap, topic, copy, jars, str(tmp_path / "checkpoint"), timeout_s=400))
 
-    found = {(partition, offset): (key, value) for partition, offset, key, value in told["records"]}
+    found = {(partition, offset): (key, value) for partition, offset, key, value in reported["records"]}
     assert found.keys() == {(number % PARTITIONS, number // PARTITIONS) for number in range(ROWS)}
     rows = {(f"key-{number}", f"value {number}") for number in range(ROWS)}
     assert set(found.values()) == rows
     for (partition, _), (key, _) in found.items():
         assert int(key.removeprefix("key-")) % PARTITIONS == partition
-    assert told["headers"] == list(range(ROWS))
+    assert reported["headers"] == list(range(ROWS))
 
-    assert told["part"] == [[0, offset] for offset in range(10, 20)] + [[1, offset] for offset in range(5)]
-    assert told["later"] == []
-    assert told["splits"] == 6
+    assert reported["part"] == [[0, offset] for offset in range(10, 20)] + [[1, offset] for offset in range(5)]
+    assert reported["later"] == []
+    assert reported["splits"] == 6
 
-    assert (told["first copy"], told["third copy"]) == (1, 0)
-    assert told["second copy"] >= MORE / 20
-    assert told["copied"] == sorted(f"VALUE {number}" for number in range(ROWS + MORE))
+    assert (reported["first copy"], reported["third copy"]) == (1, 0)
+    assert reported["second copy"] >= MORE / 20
+    assert reported["copied"] == sorted(f"VALUE {number}" for number in range(ROWS + MORE))

@@ -158,8 +158,8 @@ def test_kafka_python_commits_and_aborts_transactions(broker: TailraceProcess, t
 def test_franz_go_commits_aborts_and_is_fenced(bootstrap: str, topic: str, version: tuple[str, ...]) -> None:
     """With both transaction protocols, at Apache Kafka as well."""
     create_topic(bootstrap, topic)
-    told = json.loads(go_program("franztransactions")(bootstrap, topic, *version))
-    assert told == {"committed": ["one", "one", "two", "two", "three", "three"], "fenced": True}
+    reported = json.loads(go_program("franztransactions")(bootstrap, topic, *version))
+    assert reported == {"committed": ["one", "one", "two", "two", "three", "three"], "fenced": True}
 
 
 @pytest.mark.kafka

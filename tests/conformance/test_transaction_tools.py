@@ -50,8 +50,8 @@ class Pair:
 def without_ids(text: str) -> str:
     """Return the words of a table, without producer ids and times, which differ."""
     lines = [line.split() for line in text.splitlines() if line.strip()]
-    told = [[re.sub(r"^\d{4,}$", "N", word) for word in line] for line in lines]
-    return "\n".join(" ".join(line) for line in sorted(told))
+    reported = [[re.sub(r"^\d{4,}$", "N", word) for word in line] for line in lines]
+    return "\n".join(" ".join(line) for line in sorted(reported))
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +84,8 @@ def hang(bootstrap: str) -> None:
     )
     with RawClient(bootstrap) as client:
         request = ProduceRequest(transactional_id="gone", acks=-1, timeout_ms=10_000, topic_data=[topic])
-        (told,) = client.ask(request, 9).responses[0].partition_responses
-        assert told.error_code == 0
+        (reported,) = client.ask(request, 9).responses[0].partition_responses
+        assert reported.error_code == 0
 
 
 def test_transactions_are_listed_the_same(pair: Pair) -> None:
@@ -137,18 +137,18 @@ def _without_minutes(text: str) -> str:
 
 
 def test_our_command_works_at_kafka_and_at_tailrace(pair: Pair) -> None:
-    told = []
+    reported = []
     for broker in pair.brokers:
         listed = tailrace("transactions", "list", "--bootstrap", broker.bootstrap, "--json")
         assert (listed.status, listed.err) == (0, "")
-        told.append([(one["transactionalId"], one["state"]) for one in listed.json["transactions"]])
+        reported.append([(one["transactionalId"], one["state"]) for one in listed.json["transactions"]])
         one = tailrace("transactions", "describe", "stays", "--bootstrap", broker.bootstrap)
         assert "stays  ·  Ongoing" in one.out
         assert "played-1" in one.out
         assert tailrace("transactions", "describe", "nobody", "--bootstrap", broker.bootstrap).status == 2
         odd = tailrace("transactions", "list", "--state", "Odd", "--bootstrap", broker.bootstrap)
         assert (odd.status, "Odd" in odd.err) == (1, True)
-    assert told[0] == told[1]
+    assert reported[0] == reported[1]
 
 
 def test_dump_log_segments_reads_our_transaction_state(pair: Pair) -> None:

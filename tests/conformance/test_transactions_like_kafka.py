@@ -78,15 +78,15 @@ def play(stage: Stage, seed: int, steps: int, *, has_new_clients: bool = True) -
 def test_the_same_transaction_requests_get_the_same_responses(stage: Stage) -> None:
     played = [play(stage, seed, 130) for seed in range(3)]
     assert all(any(stage.index_files(f"{one.topic}-{number}")[1] for number in range(PARTITIONS)) for one in played)
-    told: dict[str, set[int]] = {}
+    reported: dict[str, set[int]] = {}
     for one in played:
         for what, codes in one.codes.items():
-            told.setdefault(what, set()).update(codes)
+            reported.setdefault(what, set()).update(codes)
     # Each kind of request succeeded, and was refused in more than one way: fenced, wrong id, wrong state.
-    assert {0, 47, 49, 90} <= told["add"]
-    assert {0, 48, 49, 90} <= told["end"]
-    assert {0, 47, 48} <= told["produce"]
-    assert {0, 51} <= told["init"]
+    assert {0, 47, 49, 90} <= reported["add"]
+    assert {0, 48, 49, 90} <= reported["end"]
+    assert {0, 47, 48} <= reported["produce"]
+    assert {0, 51} <= reported["init"]
 
 
 @pytest.mark.slow

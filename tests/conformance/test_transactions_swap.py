@@ -56,11 +56,11 @@ class Producer:
     def init(self) -> None:
         find = m.FindCoordinatorRequest(key_type=1, coordinator_keys=[self.transactional_id])
         assert self.ask(find, 4, lambda answer: answer.coordinators[0].error_code).coordinators[0].error_code == 0
-        told = self.ask(
+        reported = self.ask(
             m.InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=900_000), 5
         )
-        assert told.error_code == 0, told
-        self.producer_id, self.epoch, self._sequence = told.producer_id, told.producer_epoch, 0
+        assert reported.error_code == 0, reported
+        self.producer_id, self.epoch, self._sequence = reported.producer_id, reported.producer_epoch, 0
 
     def write(self, topic: str, value: bytes) -> int:
         records = batch(
@@ -77,14 +77,14 @@ class Producer:
         request = m.ProduceRequest(
             transactional_id=self.transactional_id, acks=-1, timeout_ms=10_000, topic_data=[data]
         )
-        told = self.ask(request, 12, lambda answer: answer.responses[0].partition_responses[0].error_code)
-        (part,) = told.responses[0].partition_responses
+        reported = self.ask(request, 12, lambda answer: answer.responses[0].partition_responses[0].error_code)
+        (part,) = reported.responses[0].partition_responses
         if not part.error_code:
             self._sequence += 1
         return int(part.error_code)
 
     def end(self, *, commit: bool) -> int:
-        told = self.ask(
+        reported = self.ask(
             m.EndTxnRequest(
                 transactional_id=self.transactional_id,
                 producer_id=self.producer_id,
@@ -93,9 +93,9 @@ class Producer:
             ),
             5,
         )
-        if not told.error_code:
-            self.producer_id, self.epoch, self._sequence = told.producer_id, told.producer_epoch, 0
-        return int(told.error_code)
+        if not reported.error_code:
+            self.producer_id, self.epoch, self._sequence = reported.producer_id, reported.producer_epoch, 0
+        return int(reported.error_code)
 
     def committed(self, topic: str) -> list[bytes | None]:
         """Return the records that a read_committed consumer sees."""
@@ -193,7 +193,7 @@ def test_producers_near_their_last_epoch_get_new_ids_as_at_kafka(
 ) -> None:
     options = [word for name, value in SETTINGS.items() for word in ("-o", f"{name}={value}")]
     ours = TailraceProcess(tmp_path / "ours" / "data", *options)
-    told = []
+    reported = []
     for broker in (kafka_broker(), ours):
         broker.start()
         create_topic(broker.bootstrap, "t")
@@ -203,10 +203,12 @@ def test_producers_near_their_last_epoch_get_new_ids_as_at_kafka(
             broker.start()
         else:
             broker.restart()
-        told.append(_at_the_end_of_epochs(broker.bootstrap))
+        reported.append(_at_the_end_of_epochs(broker.bootstrap))
         broker.stop()
-    assert told[1] == told[0]
-    assert sum(producer_id < 500_000 for _, code, producer_id, _ in told[0][:-1] if not code) > 10, "new ids were given"
+    assert reported[1] == reported[0]
+    assert sum(producer_id < 500_000 for _, code, producer_id, _ in reported[0][:-1] if not code) > 10, (
+        "new ids were given"
+    )
     assert ours.errors == ""
 
 
@@ -229,14 +231,14 @@ def _put_into_the_log(bootstrap: str, epochs: dict[str, int]) -> None:
 
 def _at_the_end_of_epochs(bootstrap: str) -> list[Any]:
     """Return the ids and epochs after each step, with new ids as numbers."""
-    told: list[Any] = []
+    reported: list[Any] = []
     new: list[int] = []
 
     def note(what: str, producer: Producer, code: int = 0) -> None:
         if producer.producer_id < 500_000 and producer.producer_id not in new:
             new.append(producer.producer_id)
         known = producer.producer_id if producer.producer_id >= 500_000 else new.index(producer.producer_id)
-        told.append((what, code, known, producer.epoch))
+        reported.append((what, code, known, producer.epoch))
 
     for transactional_id in ("old", "last", "ends"):
         producer = Producer(bootstrap, transactional_id)
@@ -252,5 +254,5 @@ def _at_the_end_of_epochs(bootstrap: str) -> list[Any]:
                 note("the same EndTxn again", producer, producer.end(commit=commit))
                 producer.producer_id, producer.epoch = after
             note("left open", producer, producer.write("t", b"open"))
-    told.append(len(Producer(bootstrap, "x").committed("t")))
-    return told
+    reported.append(len(Producer(bootstrap, "x").committed("t")))
+    return reported

@@ -81,9 +81,8 @@ def fill(client: KafkaClient) -> None:
 
 @contextmanager
 def load_on(broker: KafkaBroker) -> Iterator[Callable[[int], None]]:
-    """Run producers that send one batch after the other until the broker stops. Yield a function that waits for so many
-    batches.
-    """
+    """Run producers that send one batch after the other until the broker stops. Yield a function that waits for a
+    number of batches."""
     sent = threading.Semaphore(0)
 
     def produce(partition: int) -> None:

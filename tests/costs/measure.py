@@ -25,7 +25,7 @@ from tailrace.protocol.messages import ApiVersionsRequest, MetadataRequest, Prod
 DEADLINE_S: Final = 20.0
 WINDOW_S: Final = 1.2
 BUSY_SHARE: Final = 0.12  # a broker that uses less processor time in a window than this is idle: the request waits
-SETTLE_S: Final = 0.03
+PAUSE_S: Final = 0.03
 PING_EVERY_S: Final = 0.002
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PROTOCOL_MAX: Final = 64 * 1024
@@ -183,7 +183,7 @@ def measure(port: int, pid: int, bystander: Bystander, frame: bytes, deadline_s:
             outcome = "closed"
         seconds = time.perf_counter() - began
         if outcome not in ("too long", "ended"):
-            time.sleep(SETTLE_S)
+            time.sleep(PAUSE_S)
         waits = bystander.longest(max(1.0, deadline_s - seconds))
         try:
             peak = memory_bytes(pid, "VmHWM") - before

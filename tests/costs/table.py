@@ -22,9 +22,11 @@ class Row:
     kafka: Cost | None = None
 
     def __str__(self) -> str:
-        told = f"{self.key.name}: wait {self.cost.wait_s:.3f} s, CPU {self.cost.cpu_s:.2f} s,"
-        told += f" {self.cost.peak_bytes / 1e6:.0f} MB, {self.cost.outcome or 'answered'}: {self.recipe}"
-        return told if self.kafka is None else f"{told}; Kafka {self.kafka.wait_s:.3f} s, {self.kafka.cpu_s:.2f} s"
+        reported = f"{self.key.name}: wait {self.cost.wait_s:.3f} s, CPU {self.cost.cpu_s:.2f} s,"
+        reported += f" {self.cost.peak_bytes / 1e6:.0f} MB, {self.cost.outcome or 'answered'}: {self.recipe}"
+        return (
+            reported if self.kafka is None else f"{reported}; Kafka {self.kafka.wait_s:.3f} s, {self.kafka.cpu_s:.2f} s"
+        )
 
 
 def markdown(rows: Sequence[Row]) -> str:

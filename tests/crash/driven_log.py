@@ -4,7 +4,7 @@
 what is legal after; from its end on only the latter. What is legal of a partition is an `Outcome`:
 
 - its batches are a slice of `history`, byte for byte, without a hole;
-- the slice ends no earlier than `floor`, up to where the log said it was durable;
+- the slice ends no earlier than `floor`, up to the offset that the log reported as durable;
 - what it lacks in front lies below `max_start`, and the log start offset lies in [min_start, max_start].
 """
 

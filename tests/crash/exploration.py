@@ -127,17 +127,17 @@ def recover(tree: dict[str, bytes], config: TopicConfig, now_ms: int, deleted_be
     for log in directory.logs.values():
         log.append_as_leader(batch((b"key", b"after"), timestamp=now_ms), leader_epoch=9, now_ms=now_ms)
         check_log(log, deleted_below)
-    goes_on = {name: view(log) for name, log in directory.logs.items()}
+    next_identity = {name: view(log) for name, log in directory.logs.items()}
     for name, log in found.logs.items():
-        assert goes_on[name].batches[: len(log.batches)] == log.batches
-        assert goes_on[name].end == log.end + 1
+        assert next_identity[name].batches[: len(log.batches)] == log.batches
+        assert next_identity[name].end == log.end + 1
     directory.close(now_ms)
     directory, report = load(files, config, now_ms)
     assert report.was_clean
     assert not report.recoveries, f"scanned after a clean stop: {report.recoveries}"
     for log in directory.logs.values():
         check_log(log, deleted_below)
-    assert {name: view(log) for name, log in directory.logs.items()} == goes_on
+    assert {name: view(log) for name, log in directory.logs.items()} == next_identity
     directory.abandon()
     assert files.open_count == 0, f"{files.open_count} files stay open"
     return found

@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def run_and_kill(directory: Path, seed: int, lines: int) -> dict[str, int]:
-    """The last that a process said about each thing before it was killed, after so many lines."""
+    """Run a process, kill it after a number of lines, and return the last offset that it printed for each kind."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.crash.appending_process", str(directory), str(seed)],
         cwd=REPOSITORY,
@@ -30,20 +30,20 @@ def run_and_kill(directory: Path, seed: int, lines: int) -> dict[str, int]:
         text=True,
     )
     assert process.stdout is not None
-    said: dict[str, int] = {}
+    offsets: dict[str, int] = {}
     with process:
         for number, line in enumerate(process.stdout):
             if not line.endswith("\n"):
                 break  # cut short by its end
             word, offset = line.split()
-            said[word] = int(offset)
+            offsets[word] = int(offset)
             if number == lines:
                 process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL, f"seed {seed}: it ended by itself"
-    return said
+    return offsets
 
 
-def check_directory(path: Path, said: dict[str, int], seed: int) -> None:
+def check_directory(path: Path, offsets: dict[str, int], seed: int) -> None:
     directory = LogDirectory(DiskFiles(), str(path), new_id=lambda: "id")
     report = directory.load(lambda topic: CONFIG, NOW)
     assert not report.was_clean
@@ -51,9 +51,9 @@ def check_directory(path: Path, said: dict[str, int], seed: int) -> None:
     log = directory.logs[PARTITION]
     check_log(log)
     # Pipe and file are not one: it may have written more than it came to say, and never less.
-    assert log.log_end_offset > said["appended"], f"seed {seed}"
-    assert log.log_end_offset > said.get("flushed", -1), f"seed {seed}"
-    assert log.log_start_offset >= said.get("started", 0), f"seed {seed}"
+    assert log.log_end_offset > offsets["appended"], f"seed {seed}"
+    assert log.log_end_offset > offsets.get("flushed", -1), f"seed {seed}"
+    assert log.log_start_offset >= offsets.get("started", 0), f"seed {seed}"
     offset = log.segments.first.base_offset
     for stored in stored_batches(log):
         (one,) = split_batches(stored.data)
@@ -67,8 +67,8 @@ def check_directory(path: Path, said: dict[str, int], seed: int) -> None:
 def kill_rounds(path: Path, rounds: int, seed: int) -> None:
     rng = Random(seed)
     for number in range(rounds):
-        said = run_and_kill(path, seed + number, rng.randrange(5, 400))
-        check_directory(path, said, seed + number)
+        offsets = run_and_kill(path, seed + number, rng.randrange(5, 400))
+        check_directory(path, offsets, seed + number)
 
 
 def test_a_killed_process_loses_no_written_bytes(tmp_path: Path) -> None:

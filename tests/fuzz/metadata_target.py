@@ -78,6 +78,6 @@ class MetadataTarget(TreeTarget):
         (made,) = client.ask(CreateTopicsRequest(topics=[topic]), 7).topics
         if made.error_code:
             raise InvariantBroken(f"a topic cannot be made: {made.error_message}")
-        told: Any = client.ask(MetadataRequest(topics=None), 12)
-        names = [one.name for one in told.topics]
+        reported: Any = client.ask(MetadataRequest(topics=None), 12)
+        names = [one.name for one in reported.topics]
         return [*sorted(set(names) - {name}), name]

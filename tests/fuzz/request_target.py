@@ -258,16 +258,16 @@ class RequestTarget:
         fetch = FetchRequest(replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=10_000_000)
         partition = fetch.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=10_000_000)
         fetch.topics = [fetch.FetchTopic(topic=STEADY, partitions=[partition])]
-        told = self._ask_well(fetch, 12)
+        reported = self._ask_well(fetch, 12)
         for _ in range(THROTTLED_MAX):
-            if told.responses or not told.throttle_time_ms:
+            if reported.responses or not reported.throttle_time_ms:
                 break
             # An input has set a quota for everybody: there is no response until the client has waited.
-            self._now_ms += told.throttle_time_ms
-            told = self._ask_well(fetch, 12)
-        if not told.responses and told.throttle_time_ms:
+            self._now_ms += reported.throttle_time_ms
+            reported = self._ask_well(fetch, 12)
+        if not reported.responses and reported.throttle_time_ms:
             raise Throttled
-        (answered,) = told.responses
+        (answered,) = reported.responses
         (data,) = answered.partitions
         if data.error_code:
             raise InvariantBroken(f"a good fetch is refused with {data.error_code}")

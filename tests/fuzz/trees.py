@@ -16,8 +16,8 @@ _SIZES = struct.Struct(">HI")
 def pack_tree(tree: dict[str, bytes]) -> bytes:
     packed = bytearray()
     for name, data in tree.items():
-        told = name.encode()
-        packed += _SIZES.pack(len(told), len(data)) + told + data
+        reported = name.encode()
+        packed += _SIZES.pack(len(reported), len(data)) + reported + data
     return bytes(packed)
 
 

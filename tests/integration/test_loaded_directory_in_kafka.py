@@ -54,8 +54,8 @@ def test_kafka_serves_and_appends_to_a_loaded_directory(
 
     folder = data / "restored-1"
     indexes = [*sorted(folder.glob("*.index")), *sorted(folder.glob("*.timeindex"))]
-    told = kafka.dump(*indexes, options=["--index-sanity-check"])
-    assert told.count("passed sanity check") == len(indexes), told
+    reported = kafka.dump(*indexes, options=["--index-sanity-check"])
+    assert reported.count("passed sanity check") == len(indexes), reported
     assert "mismatch" not in kafka.dump(*indexes, *sorted(folder.glob("*.log")), options=[]).lower()
 
     with kafka_broker(properties={"log.dirs": str(data)}) as broker, ClusterClient(broker.bootstrap) as cluster:

@@ -31,13 +31,13 @@ def test_the_page_and_the_broker_name_the_same_metrics(tmp_path: Path) -> None:
             client.topics()
         with urllib.request.urlopen(broker.metrics, timeout=30) as answer:
             text = answer.read().decode()
-    told = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
+    reported = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
     names = named()
     whole = {name for name in names if not name.startswith("…")}
     endings = tuple(name.removeprefix("…") for name in names if name.startswith("…"))
-    assert whole - told - _LATER == set()
-    assert {name for name in told - whole if not name.endswith(endings)} == set()
-    assert {ending for ending in endings if not any(name.endswith(ending) for name in told | _LATER)} == set()
+    assert whole - reported - _LATER == set()
+    assert {name for name in reported - whole if not name.endswith(endings)} == set()
+    assert {ending for ending in endings if not any(name.endswith(ending) for name in reported | _LATER)} == set()
 
 
 def test_every_metric_and_label_of_the_dashboard_exists() -> None:

@@ -72,14 +72,14 @@ with tailrace.Broker(tailrace_metrics_port=0) as broker:
 """
 
 
-def run(program: str, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
+def run(program: str, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments], input=said, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", program, *arguments], input=typed, capture_output=True, text=True, timeout=120
     )
 
 
 def test_a_broker_works_without_the_calls_that_macos_lacks() -> None:
-    done = run(LIKE_MACOS + EMBEDDED, said="hello\n")
+    done = run(LIKE_MACOS + EMBEDDED, typed="hello\n")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("hello") == 2
     assert done.stderr == ""
@@ -94,7 +94,7 @@ def test_serve_works_without_the_calls_that_macos_lacks(tmp_path: Path) -> None:
             at = ("--bootstrap", broker.stdout.readline().partition("PLAINTEXT://")[2].split()[0])
             assert run(COMMAND, "topics", "create", "t", *at).returncode == 0
             produced = [
-                run(COMMAND, "produce", "t", "-z", codec, *at, said="hello\n" * 1000) for codec in ("none", "zstd")
+                run(COMMAND, "produce", "t", "-z", codec, *at, typed="hello\n" * 1000) for codec in ("none", "zstd")
             ]
             consumed = run(COMMAND, "consume", "t", "--values", *at)
         finally:
@@ -108,7 +108,7 @@ def test_serve_works_without_the_calls_that_macos_lacks(tmp_path: Path) -> None:
 
 def test_client_commands_need_nothing_that_windows_lacks() -> None:
     with tailrace.Broker() as broker:
-        done = run(LIKE_WINDOWS + CLIENT, broker.bootstrap, said="hello\n")
+        done = run(LIKE_WINDOWS + CLIENT, broker.bootstrap, typed="hello\n")
     assert (done.returncode, done.stderr) == (0, "")
     assert "hello" in done.stdout
 

@@ -140,18 +140,18 @@ class Network:
         self.poll = open_poll()
         self.outbox = Outbox()
         self.peers = Peers(self.poll, self.outbox, security=OutgoingSecurity(brokers=security))
-        self.told: list[Any] = []
+        self.reported: list[Any] = []
 
     def ask(self, peer: Peer) -> Any:
-        asked = len(self.told)
+        asked = len(self.reported)
         self.outbox.send(
             peer,
             DescribeClusterRequest(),
-            lambda response, now_ms: self.told.append(response),
-            lambda failure, now_ms: self.told.append(failure),
+            lambda response, now_ms: self.reported.append(response),
+            lambda failure, now_ms: self.reported.append(failure),
         )
-        self.run(lambda: len(self.told) > asked)
-        return self.told[-1]
+        self.run(lambda: len(self.reported) > asked)
+        return self.reported[-1]
 
     def run(self, until: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 60
@@ -202,7 +202,7 @@ def test_a_connection_reauthenticates_when_its_session_expires() -> None:
         line = network.peers._lines[peer]
         first = line.connection
         network.run(lambda: network.ask(peer).error_code == 0 and line.connection is not first)
-        assert all(getattr(one, "error_code", None) == 0 for one in network.told)
+        assert all(getattr(one, "error_code", None) == 0 for one in network.reported)
         network.close()
 
 

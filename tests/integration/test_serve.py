@@ -91,8 +91,8 @@ def test_a_file_with_kafkas_settings_is_accepted(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
         try:
-            said = process.stdout.readline()
-            assert said.startswith(f"tailrace serves PLAINTEXT://127.0.0.1:{port} from {tmp_path / 'data'} (")
+            output = process.stdout.readline()
+            assert output.startswith(f"tailrace serves PLAINTEXT://127.0.0.1:{port} from {tmp_path / 'data'} (")
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", controller_port))
             create_topic(f"127.0.0.1:{port}", "orders")
@@ -131,22 +131,22 @@ def test_several_listeners_and_directories_are_served(tmp_path: Path) -> None:
 
 def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
     with TailraceProcess(tmp_path / "data") as broker:
-        said = refused("--data", broker.data, "--port", 0)
-        assert said.startswith(f"tailrace: {broker.data} is in use by another process")
-        assert said.count("\n") == 1
+        output = refused("--data", broker.data, "--port", 0)
+        assert output.startswith(f"tailrace: {broker.data} is in use by another process")
+        assert output.count("\n") == 1
         assert partitions(broker.bootstrap) == {}
 
 
 def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        said = refused("--data", tmp_path / "data", "--port", port)
-    assert said == f"tailrace: cannot listen on PLAINTEXT://127.0.0.1:{port}: Address already in use\n"
+        output = refused("--data", tmp_path / "data", "--port", port)
+    assert output == f"tailrace: cannot listen on PLAINTEXT://127.0.0.1:{port}: Address already in use\n"
     assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         (["-o", "num.partitions=many"], "Invalid value many for configuration num.partitions"),
         (["-o", "authorizer.class.name=a.b.C"], "a.b.C is not supported"),
@@ -161,11 +161,11 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
         (["--config", "absent.properties"], "absent.properties: No such file or directory"),
     ],
 )
-def test_impossible_settings_are_refused_in_one_sentence(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_impossible_settings_are_refused_in_one_sentence(tmp_path: Path, arguments: list[str], output: str) -> None:
     text = refused("--data", tmp_path / "data", *arguments)
     assert text.startswith("tailrace: ")
     assert text.count("\n") == 1
-    assert said in text
+    assert output in text
     assert not (tmp_path / "data").exists()
 
 
@@ -176,8 +176,8 @@ def test_a_start_without_a_data_directory_is_refused() -> None:
 def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
     with TailraceProcess(tmp_path / "data") as broker:
         broker.stop()
-    said = refused("--data", tmp_path / "data", "--port", 0, "-o", "node.id=7")
-    assert said == f"tailrace: {tmp_path / 'data'} belongs to node 1, not to 7\n"
+    output = refused("--data", tmp_path / "data", "--port", 0, "-o", "node.id=7")
+    assert output == f"tailrace: {tmp_path / 'data'} belongs to node 1, not to 7\n"
 
 
 def modes(directory: Path) -> set[str]:
@@ -206,10 +206,10 @@ def test_a_umask_applies_to_new_files_only(tmp_path: Path) -> None:
 
 def test_a_password_is_taken_from_a_file_or_standard_input_but_not_from_an_argument(tmp_path: Path) -> None:
     line = "SCRAM-SHA-512=[name=alice,password=secret]"
-    said = refused("--data", tmp_path / "data", "--add-scram", line)
-    assert "--add-scram @FILE" in said
-    assert "--add-scram -" in said
-    assert "secret" not in said
+    output = refused("--data", tmp_path / "data", "--add-scram", line)
+    assert "--add-scram @FILE" in output
+    assert "--add-scram -" in output
+    assert "secret" not in output
     (tmp_path / "credentials").write_text(line + "\n")
     for source in (f"@{tmp_path / 'credentials'}", "-"):
         data = tmp_path / f"data{len(source)}"
@@ -232,8 +232,8 @@ def test_a_damaged_metadata_log_is_refused_after_a_clean_stop_and_truncated_afte
     log = data / "__cluster_metadata-0" / "00000000000000000000.log"
     whole = log.read_bytes()
     log.write_bytes(whole[:-20] + bytes([whole[-20] ^ 4]) + whole[-19:])
-    said = refused("--data", data)
-    assert f"remove {data}/.kafka_cleanshutdown to start without them" in said
+    output = refused("--data", data)
+    assert f"remove {data}/.kafka_cleanshutdown to start without them" in output
     (data / ".kafka_cleanshutdown").unlink()
     with TailraceProcess(data) as broker:
         assert broker.stop() == 0

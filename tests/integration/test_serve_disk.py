@@ -33,10 +33,12 @@ def test_a_metadata_log_that_cannot_be_written_ends_the_process_with_status_1_an
             made += answer.entries[0].error_code == 0
         assert 5 < made < 15
         assert process.wait(STOP_TIMEOUT_S) == 1
-        said = broker.errors.splitlines()
-        assert len(said) == 2, said  # in the log, and as the last line of the command
-        assert all(f"{tmp_path / 'data'}, which has the metadata log, has failed: [Errno 27]" in line for line in said)
-        assert "CRITICAL" in said[0]
+        output = broker.errors.splitlines()
+        assert len(output) == 2, output  # in the log, and as the last line of the command
+        assert all(
+            f"{tmp_path / 'data'}, which has the metadata log, has failed: [Errno 27]" in line for line in output
+        )
+        assert "CRITICAL" in output[0]
     with TailraceProcess(tmp_path / "data") as broker:  # acknowledged changes are there
         described = KafkaSide(broker.port).ask(m.DescribeClientQuotasRequest(components=[]), 1)
         names = {one.entity[0].entity_name for one in described.entries}

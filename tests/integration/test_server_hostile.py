@@ -64,9 +64,9 @@ def test_many_bad_frames_are_logged_in_one_line(caplog: pytest.LogCaptureFixture
             harness.until(client.is_closed)
         (record,) = caplog.records
         assert record.getMessage() == "connection closed: invalid frame"
-        told = record.__dict__["fields"]
-        assert told["client"].startswith("127.0.0.1:")
-        assert "a frame of -1 bytes" in str(told["error"])
+        reported = record.__dict__["fields"]
+        assert reported["client"].startswith("127.0.0.1:")
+        assert "a frame of -1 bytes" in str(reported["error"])
 
 
 def test_announced_sizes_that_are_never_sent_take_no_memory() -> None:

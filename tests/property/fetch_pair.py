@@ -183,7 +183,7 @@ def _fields(one: Any) -> dict[str, Any]:
     return {name: getattr(one, name) for name in type(one).__dataclass_fields__}
 
 
-def told(response: FetchResponse) -> dict[str, Any]:
+def reported(response: FetchResponse) -> dict[str, Any]:
     """An answer as plain values, records as bytes."""
     return {
         "throttle": response.throttle_time_ms,

@@ -202,32 +202,32 @@ def try_cleaner(pair: Pair, dice: random.Random) -> None:
 
     def clean(module: ModuleType, log: Callable[[bytes], bytes]) -> Any:
         latest = module.LatestOffsets(slots)
-        told: list[Any] = [latest.digest(log(key))]
+        reported: list[Any] = [latest.digest(log(key))]
         source = log(data)
-        told.append(outcome(lambda: latest.put_batches(source, 0, len(source), start_offset)))
-        told.append(
+        reported.append(outcome(lambda: latest.put_batches(source, 0, len(source), start_offset)))
+        reported.append(
             outcome(
                 lambda: latest.put_records(source, records_start, len(source), record_count, base_offset, start_offset)
             )
         )
-        told.append((latest.size, latest.latest_offset, sorted(latest.split(2))))
+        reported.append((latest.size, latest.latest_offset, sorted(latest.split(2))))
         kept = module.RecordFilter(
             latest, now_ms=1000, delete_retention_ms=500, end_offset=101, last_offsets=last_offsets
         )
-        told.append(outcome(lambda: kept.put_batches(source, 0, len(source))))
+        reported.append(outcome(lambda: kept.put_batches(source, 0, len(source))))
         if len(data) >= 61:
-            told.append(outcome(lambda: kept.put_batch(source, 0, len(source))))
-        told.append(
+            reported.append(outcome(lambda: kept.put_batch(source, 0, len(source))))
+        reported.append(
             outcome(lambda: kept.judge(source, records_start, len(source), record_count, base_offset, flags[0]))
         )
-        if not isinstance(told[-1][0], str):  # only what `judge` found well-formed is rewritten
-            told.append(
+        if not isinstance(reported[-1][0], str):  # only what `judge` found well-formed is rewritten
+            reported.append(
                 outcome(
                     lambda: kept.rewrite(source, records_start, len(source), record_count, *times, flags[1], horizon)
                 )
             )
-        told.append((kept.written, bytes(kept.out[: kept.out_size]), kept.records_read, kept.records_kept))
-        return told
+        reported.append((kept.written, bytes(kept.out[: kept.out_size]), kept.records_read, kept.records_kept))
+        return reported
 
     ours = clean(pair.compiled, pair.memory.guarded_bytes)
     check_equal(ours, clean(pair.interpreted, bytes))
@@ -310,7 +310,7 @@ def try_encoder(pair: Pair, dice: random.Random) -> None:
             return made
         key_input, value_input, header_input, time_input, offset_input, partition_input, topic_input = made
         targets = place(bytes(4 * rows))
-        told = [
+        reported = [
             outcome(
                 lambda: module.choose_batches(  # type: ignore[attr-defined]
                     targets, rows, key_input, partition_input, topic_input, place(array("i", counts).tobytes()),
@@ -330,15 +330,15 @@ def try_encoder(pair: Pair, dice: random.Random) -> None:
                     offset_input,
                 )
             )  # fmt: skip
-            told.append(reached)
+            reported.append(reached)
             if isinstance(reached, tuple) or reached >= rows:
                 break
             row = reached
             full = batches[array("i", chosen)[row]]
-            told.append(bytes(full.buffer[61 : full.size]))
+            reported.append(bytes(full.buffer[61 : full.size]))
             full.restart()
-        told.append([(one.count, one.max_timestamp, bytes(one.buffer[61 : one.size])) for one in batches])
-        return [*told, encoder.rows, encoder.digest]
+        reported.append([(one.count, one.max_timestamp, bytes(one.buffer[61 : one.size])) for one in batches])
+        return [*reported, encoder.rows, encoder.digest]
 
     ours = encode(pair.compiled, lambda data: GuardedMemory(len(data)).view(data))
     check_equal(ours, encode(pair.interpreted, bytearray))
@@ -355,7 +355,7 @@ def try_kernels(pair: Pair, dice: random.Random) -> None:
     now_ms, needs_keys = dice.choice(TIMES), dice.random() < 0.5
 
     def run(module: Any, place: Callable[[bytes], Any], place_bytes: Callable[[bytes], bytes]) -> Any:
-        told = [
+        reported = [
             outcome(lambda: walked(module, place(payload), number, bases[0], needs_keys)),
             outcome(lambda: module.header_fault(place(data))),
             outcome(lambda: module.find_record(place(payload), number, *bases)),
@@ -372,9 +372,9 @@ def try_kernels(pair: Pair, dice: random.Random) -> None:
         if len(data) >= 61:
             crc = int.from_bytes(data[17:21], "big")
             produced = place(data)
-            told.append(outcome(lambda: module.is_sound(produced, crc, now_ms, 10**9, 10**9, needs_keys)))
-            told.append(bytes(produced))
-        return told
+            reported.append(outcome(lambda: module.is_sound(produced, crc, now_ms, 10**9, 10**9, needs_keys)))
+            reported.append(bytes(produced))
+        return reported
 
     ours = run(pair.compiled, pair.memory.view, pair.memory.guarded_bytes)
     check_equal(ours, run(pair.interpreted, bytearray, bytes))
@@ -440,21 +440,21 @@ def try_offsets(pair: Pair, dice: random.Random) -> None:
     ]
 
     def run(module: Any, place_bytes: Callable[[bytes], bytes], room: Callable[[int], Any]) -> Any:
-        told: list[Any] = []
+        reported: list[Any] = []
 
         def known_of(group: str, topic: str) -> dict[int, Any]:
-            told.append((group, topic, {}))
-            return told[-1][2]  # type: ignore[no-any-return]
+            reported.append((group, topic, {}))
+            return reported[-1][2]  # type: ignore[no-any-return]
 
-        replay = module.OffsetReplay(tuple, known_of, lambda *names: told.append(names))
-        told.append(replay.take_payload(place_bytes(payload), count, base_offset))
+        replay = module.OffsetReplay(tuple, known_of, lambda *names: reported.append(names))
+        reported.append(replay.take_payload(place_bytes(payload), count, base_offset))
         for key, value in ((payload[:20], payload[20:60]), (payload[2:30], None)):
-            told.append(replay.take(key, value, 7))
+            reported.append(replay.take(key, value, 7))
         for expires in (False, True):
             out = room(module.offsets_size(partitions, 60, b"key", b"tags", expires))
-            told.append(module.encode_offsets(partitions, 60, b"key", b"tags", expires, 9, 5, out, 0))
-            told.append(bytes(out))
-        return told
+            reported.append(module.encode_offsets(partitions, 60, b"key", b"tags", expires, 9, 5, out, 0))
+            reported.append(bytes(out))
+        return reported
 
     compiled = run(pair.compiled, pair.memory.guarded_bytes, lambda size: GuardedMemory(size).room(size))
     check_equal(compiled, run(pair.interpreted, bytes, bytearray))

@@ -82,8 +82,8 @@ def compare(oracle: LogOracle, seeds: range) -> set[tuple[bool, bool]]:
         questions = [random_question(dice) for _ in range(60)]
         asked = [{key: value for key, value in one.items() if value is not None} for one in questions]
         kafkas = oracle.call("acl_decide", settings=settings, acls=[one._asdict() for one in acls], questions=asked)
-        told = ours(settings, acls, questions)
-        for one, theirs, answer in zip(questions, kafkas, told, strict=True):
+        reported = ours(settings, acls, questions)
+        for one, theirs, answer in zip(questions, kafkas, reported, strict=True):
             assert answer is theirs, f"seed {seed}: {one} of {acls}: Kafka {theirs}"
             seen.add((one["name"] is None, answer))
     return seen

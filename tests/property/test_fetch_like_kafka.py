@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tailrace.protocol.messages import FetchRequest
-from tests.property.fetch_pair import FetchPair, request, told
+from tests.property.fetch_pair import FetchPair, reported, request
 
 pytestmark = pytest.mark.kafka
 
@@ -132,7 +132,7 @@ def converse(pair: FetchPair, data: st.DataObject, version: int, steps: int) -> 
     for _ in range(steps):
         sent = script.next_request()
         ours, theirs = pair.ask(sent, version)
-        assert told(ours) == told(theirs), sent
+        assert reported(ours) == reported(theirs), sent
         script.went(sent, ours.session_id, ours.error_code)
     pair.close_sessions()
 

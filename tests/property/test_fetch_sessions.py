@@ -78,9 +78,9 @@ class SessionMachine(RuleBasedStateMachine):
         incremental = self.consumer.poll(max_wait_ms=500, min_bytes=min_bytes)
         everything = self.ask_for_everything(max_wait_ms=500, min_bytes=min_bytes)
         self.waiting = (incremental, everything)
-        self.settle()
+        self.run_pending()
 
-    def settle(self) -> None:
+    def run_pending(self) -> None:
         """Both are still waiting, or both are answered."""
         if self.waiting is None:
             return
@@ -92,24 +92,24 @@ class SessionMachine(RuleBasedStateMachine):
 
     def end_waiting(self) -> None:
         self.node.pass_ms(500)
-        self.settle()
+        self.run_pending()
         assert self.waiting is None
 
     def compare(self, incremental: Asked, everything: Asked) -> None:
         assert incremental.response.error_code == everything.response.error_code == ErrorCode.NONE
         if self.consumer.session == 0:
             self.consumer.session = incremental.response.session_id
-        told = {index: answer for (_, index), answer in incremental.partitions.items()}
-        for index, answer in told.items():
+        reported = {index: answer for (_, index), answer in incremental.partitions.items()}
+        for index, answer in reported.items():
             self.pictures[index] = picture(answer)
         for (_, index), answer in everything.partitions.items():
             assert self.pictures[index] == picture(answer), index
             if answer.diverging_epoch.epoch >= 0:
-                assert told[index].diverging_epoch.epoch == answer.diverging_epoch.epoch
+                assert reported[index].diverging_epoch.epoch == answer.diverging_epoch.epoch
             if bytes_of(answer) or answer.error_code or answer.diverging_epoch.epoch >= 0:
-                assert index in told
-            if index in told:
-                assert bytes_of(told[index]) == bytes_of(answer)
+                assert index in reported
+            if index in reported:
+                assert bytes_of(reported[index]) == bytes_of(answer)
 
     @rule(n=NUMBERS, data=st.data())
     def move(self, n: int, data: st.DataObject) -> None:
@@ -143,14 +143,14 @@ class SessionMachine(RuleBasedStateMachine):
 
     def changed(self, n: int) -> None:
         self.node.check(self.key(n))
-        self.settle()
+        self.run_pending()
 
     @rule(n=NUMBERS, count=st.integers(1, 3))
     def append(self, n: int, count: int) -> None:
         partition = self.online(n)
         if partition is not None and partition.is_leader:
             self.node.append(partition, *([b"value"] * count))
-            self.settle()
+            self.run_pending()
 
     @rule(n=NUMBERS)
     def transaction(self, n: int) -> None:
@@ -158,9 +158,9 @@ class SessionMachine(RuleBasedStateMachine):
         if partition is not None and partition.is_leader:
             producer_id = partition.log.log_end_offset + 1_000
             self.node.append(partition, b"in", producer_id=producer_id, sequence=0, transactional=True)
-            self.settle()
+            self.run_pending()
             self.node.end_transaction(partition, producer_id, commit=producer_id % 2 == 0)
-            self.settle()
+            self.run_pending()
 
     @rule(n=NUMBERS)
     def roll(self, n: int) -> None:
@@ -187,7 +187,7 @@ class SessionMachine(RuleBasedStateMachine):
                 1 if leads else 2, replicas, isr, leader_epoch=self.epochs[n], partition_epoch=self.epochs[n]
             )
             self.node.apply(partition, state)
-            self.settle()
+            self.run_pending()
 
     @rule(n=NUMBERS)
     def go_offline_or_come_back(self, n: int) -> None:
@@ -202,7 +202,7 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(ms=st.sampled_from([1, 100, 500]))
     def pass_time(self, ms: int) -> None:
         self.node.pass_ms(ms)
-        self.settle()
+        self.run_pending()
 
     @invariant()
     def nothing_lingers(self) -> None:

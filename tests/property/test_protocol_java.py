@@ -74,11 +74,11 @@ def complaint(message: Message, version: int, answer: str) -> str | None:
     verdict, _, rest = answer.partition(" ")
     if verdict != "ok":
         return rest
-    written_again, told, made_from_json = (base64.b64decode(word) for word in rest.split(" "))
+    written_again, reported, made_from_json = (base64.b64decode(word) for word in rest.split(" "))
     if written_again != message.encode(version):
         return "Kafka reads it and writes other bytes"
-    if json.loads(told) != to_dict(message, version):
-        return f"Kafka tells it as {told.decode()[:500]}"
+    if json.loads(reported) != to_dict(message, version):
+        return f"Kafka tells it as {reported.decode()[:500]}"
     if made_from_json and made_from_json != message.encode(version):
         return "Kafka makes other bytes from its JSON"
     return None
@@ -190,7 +190,7 @@ DECODERS = {
 }
 
 
-def told_by_kafka(log_oracle: LogOracle, file: Path, decoder: str) -> list[tuple[Any, Any]]:
+def reported_by_kafka(log_oracle: LogOracle, file: Path, decoder: str) -> list[tuple[Any, Any]]:
     """Keys and payloads that DumpLogSegments prints for the records in file."""
     found = []
     for line in log_oracle.dump(file, options=[decoder, "--deep-iteration"]).splitlines():
@@ -224,13 +224,13 @@ def test_the_json_of_coordinator_records_equals_kafkas(family: str, log_oracle: 
     file = tmp_path / "00000000000000000000.log"
     write_log(file, records)
 
-    told = []
+    reported = []
     for key, value in records:
         assert key is not None
         decoded = decode_key(family, key)
         form = "<DELETE>" if value is None else value_to_dict(decode_value(family, decoded, value))
-        told.append((key_to_dict(decoded), form))
-    assert told_by_kafka(log_oracle, file, DECODERS[family]) == told
+        reported.append((key_to_dict(decoded), form))
+    assert reported_by_kafka(log_oracle, file, DECODERS[family]) == reported
 
 
 def test_subscriptions_within_groups_are_decoded_as_in_kafka(log_oracle: LogOracle, tmp_path: Path) -> None:
@@ -254,9 +254,9 @@ def test_subscriptions_within_groups_are_decoded_as_in_kafka(log_oracle: LogOrac
     write_log(file, [(key, value)])
 
     decoded = decode_key("group", key)
-    told = [(key_to_dict(decoded), value_to_dict(decode_value("group", decoded, value)))]
-    assert told[0][1]["data"]["members"][0]["assignment"]["assignedPartitions"]
-    assert told_by_kafka(log_oracle, file, "--offsets-decoder") == told
+    reported = [(key_to_dict(decoded), value_to_dict(decode_value("group", decoded, value)))]
+    assert reported[0][1]["data"]["members"][0]["assignment"]["assignedPartitions"]
+    assert reported_by_kafka(log_oracle, file, "--offsets-decoder") == reported
 
 
 def test_the_json_of_metadata_records_equals_kafkas(log_oracle: LogOracle, tmp_path: Path) -> None:
@@ -268,5 +268,5 @@ def test_the_json_of_metadata_records_equals_kafkas(log_oracle: LogOracle, tmp_p
     ]
     file = tmp_path / "00000000000000000000.log"
     write_log(file, [(None, frame) for frame in frames])
-    told = [("", frame_to_dict(decode_frame(frame))) for frame in frames]
-    assert told_by_kafka(log_oracle, file, "--cluster-metadata-decoder") == told
+    reported = [("", frame_to_dict(decode_frame(frame))) for frame in frames]
+    assert reported_by_kafka(log_oracle, file, "--cluster-metadata-decoder") == reported

@@ -98,10 +98,10 @@ class PurgatoryMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_same_ones_wait(self) -> None:
-        told = self.purgatory.statistics()
-        assert told.waiting == len(self.waiting)
-        assert told.watched_keys == len({key for one in self.waiting for key in one.keys})
-        assert told.linked_keys == len({source for source, _ in self.links})
+        reported = self.purgatory.statistics()
+        assert reported.waiting == len(self.waiting)
+        assert reported.watched_keys == len({key for one in self.waiting for key in one.keys})
+        assert reported.linked_keys == len({source for source, _ in self.links})
         assert self.purgatory.next_deadline_ms() == min((one.deadline_ms for one in self.waiting), default=None)
         assert len(self.purgatory._deadlines) <= 2 * len(self.waiting) + 65
 

@@ -143,9 +143,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
             last += 1
         count = 1 if single else last - first + 1
         types = data.draw(st.lists(st.sampled_from(TYPES), min_size=count, max_size=count))
-        said = Acknowledgement(first, last, types)
+        acknowledgement = Acknowledgement(first, last, types)
         try:
-            change = acknowledge(self.partition, member, [said], SETTINGS, self.now_ms)
+            change = acknowledge(self.partition, member, [acknowledgement], SETTINGS, self.now_ms)
         except KafkaError:
             numbers = range(first, last + 1)
             assert any(self._is_unsettled(number) or number < self.highest_start for number in numbers)
@@ -182,7 +182,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.pending)
     @rule()
-    def told_of_a_write(self) -> None:
+    def reported_write(self) -> None:
         pending = self.pending.pop(0)
         fails = pending.fails
         self.partition.complete(pending.change, is_committed=not fails, now_ms=self.now_ms)
@@ -292,7 +292,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         if not hasattr(self, "partition"):
             return
         while self.pending:
-            self.told_of_a_write()
+            self.reported_write()
         self._move_start()
         in_vain = 0
         while in_vain < 3:  # one may find out that records are gone, and another that it is full

@@ -296,9 +296,9 @@ class SimulatedMember:
             self._commit(partition)
 
         def refuse(error: KafkaError, now_ms: int) -> None:
-            heard(error.code, now_ms)
+            received(error.code, now_ms)
 
-        def heard(code: ErrorCode, now_ms: int) -> None:
+        def received(code: ErrorCode, now_ms: int) -> None:
             if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
                 self.member_id = ""
             if code and number == self._request:
@@ -307,7 +307,7 @@ class SimulatedMember:
         self.world.runtime.read(
             0,
             lambda shard: shard.heartbeat(GROUP, self.member_id, self.instance_id, self.generation, self.world.now_ms),
-            heard,
+            received,
             refuse,
             self.world.now_ms,
         )

@@ -46,7 +46,7 @@ class Registered:
         self.epoch = epoch
         self.registered_at = registered_at
         self.is_fenced = True
-        self.heard_ms = now_ms
+        self.received_ms = now_ms
 
 
 class Controller(Host):
@@ -74,7 +74,7 @@ class Controller(Host):
         """Replace the active controller, after a time without one. All broker sessions start again."""
         self.stopped_until_ms = self._network.now_ms + ms
         for one in self.brokers.values():
-            one.heard_ms = self.stopped_until_ms
+            one.received_ms = self.stopped_until_ms
 
     @property
     def is_away(self) -> bool:
@@ -97,7 +97,7 @@ class Controller(Host):
         known = self.brokers[broker_id]
         if known.epoch != epoch:
             return
-        known.heard_ms = self._network.now_ms
+        known.received_ms = self._network.now_ms
         if known.is_fenced and seen >= known.registered_at:
             self._set_fenced(broker_id, False)
 
@@ -107,7 +107,7 @@ class Controller(Host):
 
     def _watch(self) -> None:
         for broker_id, known in self.brokers.items():
-            if not known.is_fenced and self._network.now_ms - known.heard_ms > SESSION_MS:
+            if not known.is_fenced and self._network.now_ms - known.received_ms > SESSION_MS:
                 self.fence(broker_id)
         self._network.after(100, self, self._watch)
 

@@ -291,7 +291,7 @@ def the_leaders_log_start_is_ignored(patch: Patch) -> None:
     patch.setattr(
         FollowerRole,
         "append",
-        lambda self, records, **told: append(self, records, **{**told, "leader_log_start_offset": 0}),
+        lambda self, records, **reported: append(self, records, **{**reported, "leader_log_start_offset": 0}),
     )
 
 

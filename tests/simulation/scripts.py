@@ -44,7 +44,7 @@ class Stage(Host):
     # Steps of a script
 
     def until(self, holds: Callable[[], bool], at_most_ms: int) -> Iterator[int]:
-        """Wait until `holds()`, at most so long. The caller checks the condition again."""
+        """Wait until `holds()`, or until the time is over. The caller checks the condition again."""
         end_ms = self.network.now_ms + at_most_ms
         while not holds() and self.network.now_ms < end_ms:
             yield _POLL_MS

@@ -27,7 +27,7 @@ def test_committed_records_survive_and_replicas_converge(seed: int) -> None:
     assert watched.answered[ErrorCode.NONE] > 5
 
 
-_TELL = """
+_REPORT = """
 from tests.simulation.watched import simulate
 played = [simulate(seed, 2_000) for seed in range(4)]
 print([(one.invariants.committed, one.faults, one.random.random()) for one in played])
@@ -37,9 +37,9 @@ print([(one.invariants.committed, one.faults, one.random.random()) for one in pl
 @pytest.mark.slow
 def test_a_seed_plays_the_same_schedule_in_every_process() -> None:
     """The order of sets in a process does not matter."""
-    told = {
+    reported = {
         subprocess.run(
-            [sys.executable, "-c", _TELL],
+            [sys.executable, "-c", _REPORT],
             env={**os.environ, "PYTHONHASHSEED": str(n)},
             cwd=Path(__file__).parents[2],
             capture_output=True,
@@ -47,7 +47,7 @@ def test_a_seed_plays_the_same_schedule_in_every_process() -> None:
         ).stdout
         for n in (1, 2)
     }
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def topics(broker: tailrace.Broker, request: pytest.FixtureRequest) -> tuple[str
 
 
 @pytest.fixture(scope="module")
-def told(broker: tailrace.Broker) -> str:
+def reported(broker: tailrace.Broker) -> str:
     broker.create_topic("told", partitions=3)
     return "told"
 
@@ -157,7 +157,7 @@ def test_a_repeated_txn_version_is_written_once(spark: Any, broker: tailrace.Bro
     ],
 )  # fmt: skip
 def test_wrong_options_and_rows_are_reported_in_one_sentence(
-    spark: Any, broker: tailrace.Broker, told: str, columns: str, options: dict[str, str], sentence: str
+    spark: Any, broker: tailrace.Broker, reported: str, columns: str, options: dict[str, str], sentence: str
 ) -> None:  # fmt: skip
     with pytest.raises(Exception, match=sentence):
-        write(spark.sql(f"SELECT {columns} FROM range(1)"), **{**to(broker, topic=told), **options})
+        write(spark.sql(f"SELECT {columns} FROM range(1)"), **{**to(broker, topic=reported), **options})

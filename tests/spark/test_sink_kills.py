@@ -76,7 +76,7 @@ class Driver:
             )
 
     def wait_for(self, count: int, timeout_s: float = 300) -> None:
-        """Wait until Spark has committed so many micro-batches, or the driver has ended."""
+        """Wait until Spark has committed a number of micro-batches, or the driver has ended."""
         deadline = time.monotonic() + timeout_s
         while commits(self.checkpoint) < count and self.process.poll() is None:
             assert time.monotonic() < deadline, f"{commits(self.checkpoint)} micro-batches\n{self.words}"

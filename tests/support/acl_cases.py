@@ -145,18 +145,18 @@ def _fetch(side: Any, **fields: Any) -> Message:
 
 
 def _metadata() -> Iterator[Case]:
-    told = {"include_topic_authorized_operations": True, "allow_auto_topic_creation": False}
+    reported = {"include_topic_authorized_operations": True, "allow_auto_topic_creation": False}
     names = [{"name": one} for one in (*TOPICS, "missing")]
-    yield _same("named", "Metadata", topics=names, **told)
+    yield _same("named", "Metadata", topics=names, **reported)
     yield _same("named, plainly", "Metadata", topics=names, allow_auto_topic_creation=False)
-    yield _same("all", "Metadata", topics=None, **told)
+    yield _same("all", "Metadata", topics=None, **reported)
     yield _same("the cluster", "Metadata", topics=[], include_cluster_authorized_operations=True)
     yield (
         "by id",
         lambda side: make(
             "Metadata",
             topics=[{"topic_id": side.topic_id(one), "name": None} for one in (*TOPICS, "missing")],
-            **told,
+            **reported,
         ),
     )
     yield _same("named", "DescribeTopicPartitions", topics=names)

@@ -115,9 +115,9 @@ class AclTwins:
 
     def wait_for_kafka(self) -> None:
         """Wait until Kafka's broker knows the ACLs that its controller has."""
-        wanted = told_acls(self.admin.ours)
+        wanted = described_acls(self.admin.ours)
         for _ in range(_TRIES):
-            if told_acls(self.admin.kafka) == wanted:
+            if described_acls(self.admin.kafka) == wanted:
                 return
             time.sleep(0.02)
         raise AssertionError("Kafka has different ACLs")
@@ -127,7 +127,7 @@ class AclTwins:
             twins.kafka.close()
 
 
-def told_acls(side: KafkaSide | OurSide, wanted: AclFilter = ANYTHING) -> set[Acl]:
+def described_acls(side: KafkaSide | OurSide, wanted: AclFilter = ANYTHING) -> set[Acl]:
     answer = side.ask(description(wanted), VERSION)
     assert answer.error_code == 0
     return {

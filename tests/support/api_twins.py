@@ -229,10 +229,10 @@ class ApiTwins:
     def _compare_once(self, case: str, make: Make, name: str, version: int) -> list[Difference]:
         bodies = [(side, make(side).encode(version)) for side in (self.kafka, self.ours)]
         key = make(self.kafka).SCHEMA.api_key
-        kafka, ours = (self._told(side, key, version, body) for side, body in bodies)
+        kafka, ours = (self._reported(side, key, version, body) for side, body in bodies)
         return [Difference(case, name, version, *one) for one in _differences("", kafka, ours)]
 
-    def _told(self, side: _Common, api_key: int, version: int, body: bytes) -> Any:
+    def _reported(self, side: _Common, api_key: int, version: int, body: bytes) -> Any:
         answer = side.send(api_key, version, body)
         if answer is None:
             return CLOSED
@@ -254,9 +254,9 @@ class Mapping:
         if isinstance(value, dict):
             return {name: self._field(name, one) for name, one in value.items()}
         if isinstance(value, list):
-            told = [self.plain(one) for one in value]
-            is_sorted = self._api == _ORDERED or not told or not isinstance(told[0], dict)
-            return told if is_sorted else sorted(told, key=json.dumps)
+            reported = [self.plain(one) for one in value]
+            is_sorted = self._api == _ORDERED or not reported or not isinstance(reported[0], dict)
+            return reported if is_sorted else sorted(reported, key=json.dumps)
         return self._words.get(value, value) if isinstance(value, str) else value
 
     def _field(self, name: str, value: Any) -> Any:

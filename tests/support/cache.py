@@ -57,7 +57,7 @@ def run_to_fetch(what: str, *command: str, cwd: Path | None = None) -> subproces
 def first_complaint(done: subprocess.CompletedProcess[str]) -> str:
     """Return the line that names the cause. Maven's last lines only say where to read about it."""
     text = (done.stdout + done.stderr).strip().splitlines()
-    return next((line for line in text if "ERR" in line.upper()), text[-1] if text else "it said nothing")
+    return next((line for line in text if "ERR" in line.upper()), text[-1] if text else "it printed nothing")
 
 
 def digest(*parts: bytes) -> str:

@@ -23,7 +23,7 @@ STOP_TIMEOUT_S = 90.0
 
 
 def free_ports(count: int) -> int:
-    """Return the first of so many consecutive free ports, with free controller ports a hundred above."""
+    """Return the first of `count` consecutive free ports, with free controller ports a hundred above."""
     while True:
         first = random.randrange(20_000, 31_000)
         with suppress(OSError):
@@ -39,7 +39,7 @@ class ClusterCommand:
         self.port = free_ports(10) if port is None else port
         self.options = options
         self.process: subprocess.Popen[bytes] | None = None
-        self.told: dict[str, Any] = {}
+        self.reported: dict[str, Any] = {}
         self._out = data.parent / f"{data.name}.out"
         self._errors = data.parent / f"{data.name}.err"
 
@@ -49,10 +49,10 @@ class ClusterCommand:
 
     @property
     def bootstrap(self) -> str:
-        return str(self.told["bootstrap"])
+        return str(self.reported["bootstrap"])
 
     def node(self, role: str, node_id: int) -> dict[str, Any]:
-        return next(one for one in self.told["nodes"] if (one["role"], one["id"]) == (role, node_id))
+        return next(one for one in self.reported["nodes"] if (one["role"], one["id"]) == (role, node_id))
 
     def launch(self) -> Self:
         """Start the command without waiting."""
@@ -75,7 +75,7 @@ class ClusterCommand:
         deadline = time.monotonic() + READY_TIMEOUT_S
         while time.monotonic() < deadline:
             with suppress(json.JSONDecodeError):
-                self.told = json.loads(self._out.read_text())
+                self.reported = json.loads(self._out.read_text())
                 return self
             if self.process.poll() is not None:
                 raise AssertionError(f"ended with {self.process.returncode}:\n{self.errors}")
@@ -109,6 +109,6 @@ class ClusterCommand:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        for one in self.told.get("nodes", ()):
+        for one in self.reported.get("nodes", ()):
             with suppress(ProcessLookupError):
                 os.kill(one["pid"], signal.SIGKILL)

@@ -35,7 +35,7 @@ from tests.support.recording_files import (
 
 # Far below a disk's 512 bytes, so that small batches span several sectors.
 SECTOR = 64
-_EXHAUSTIVE_LIMIT = 6  # up to so many pending operations, all subsets are tried
+_EXHAUSTIVE_LIMIT = 6  # up to this number of pending operations, all subsets are tried
 
 
 class Fate(NamedTuple):

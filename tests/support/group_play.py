@@ -70,9 +70,9 @@ class GroupPlay:
         if player is not None:
             player.waits = True
         answers = self.twins.step(name, make(0), version, make(1))
-        for told in answers:
-            if told in self.by_name:
-                self._learn(self.by_name[told], answers[told])
+        for reported in answers:
+            if reported in self.by_name:
+                self._learn(self.by_name[reported], answers[reported])
 
     def _learn(self, player: Player, answer: dict[str, Any]) -> None:
         player.waits = False

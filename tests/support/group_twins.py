@@ -97,7 +97,7 @@ class GroupTwins:
         """
         actor = self.actor(name)
         assert actor.asked is None, f"{name} waits for an answer"
-        self.steps.append(f"{name}: v{version} {self._told(1, ours or request, version)}")
+        self.steps.append(f"{name}: v{version} {self._reported(1, ours or request, version)}")
         actor.kafka.send(request, version)
         actor.asked = (request.SCHEMA.api_key, version)
         self._send_to_ours(actor, ours or request, version)
@@ -127,8 +127,8 @@ class GroupTwins:
         for actor, kafka, ours in pairs:
             assert actor.asked is not None
             version = actor.asked[1]
-            answers[actor.name] = self._told(1, ours, version)
-            same = (self._told(0, kafka, version), answers[actor.name])
+            answers[actor.name] = self._reported(1, ours, version)
+            same = (self._reported(0, kafka, version), answers[actor.name])
             assert same[0] == same[1], self._story(f"{actor.name}\n  Kafka {same[0]}\n  we    {same[1]}")
             actor.asked = None
         return answers
@@ -175,7 +175,7 @@ class GroupTwins:
         for names, member_id in zip(self._names, actor.member_ids, strict=True):
             names[member_id] = f"{actor.name}#{actor.given}"
 
-    def _told(self, side: int, message: Any, version: int) -> Any:
+    def _reported(self, side: int, message: Any, version: int) -> Any:
         return self._plain(side, to_dict(message, version))
 
     def _plain(self, side: int, value: Any) -> Any:
@@ -183,8 +183,8 @@ class GroupTwins:
         if isinstance(value, dict):
             return {name: self._field(side, name, one) for name, one in value.items()}
         if isinstance(value, list):
-            told = [self._plain(side, one) for one in value]
-            return sorted(told, key=json.dumps) if told and isinstance(told[0], dict) else told
+            reported = [self._plain(side, one) for one in value]
+            return sorted(reported, key=json.dumps) if reported and isinstance(reported[0], dict) else reported
         if not isinstance(value, str):
             return value
         return names.get(value) or _UUID.sub("(new)", value)  # an id that its owner has not received yet
@@ -210,7 +210,7 @@ class GroupTwins:
         return self._record_list(0, kafkas), self._record_list(1, b"" if found is None else found.read())
 
     def _record_list(self, side: int, data: bytes) -> list[Any]:
-        told = []
+        reported = []
         for batch in split_batches(data):
             attributes = (batch.attributes, batch.producer_id, batch.producer_epoch, batch.base_sequence)
             for record in iter_records(batch):
@@ -222,9 +222,9 @@ class GroupTwins:
                     assert record.value == encode_value(opened.value, opened.version)
                     value = self._plain(side, to_dict(opened.value, opened.version))
                 key = VersionedMessage(opened.key.SCHEMA.name, 0, opened.key)
-                told.append((attributes, key.name, to_dict(opened.key, 0), opened.version, value))
+                reported.append((attributes, key.name, to_dict(opened.key, 0), opened.version, value))
         # The order in which Kafka removes a group's offsets is that of its hash map.
-        runs = (list(run) for _, run in groupby(told, key=lambda one: (one[1], one[4] is None)))
+        runs = (list(run) for _, run in groupby(reported, key=lambda one: (one[1], one[4] is None)))
         return [one for run in runs for one in (sorted(run, key=str) if run[0][4] is None else run)]
 
     def close(self) -> None:

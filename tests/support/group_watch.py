@@ -78,8 +78,8 @@ class Member:
         taken = self.of("committed")
         if self.stalled is None:
             return taken
-        stalled_at, went_on_at = self.stalled
-        after = [event for event in taken if went_on_at is not None and event["at"] > went_on_at]
+        stalled_at, resumed_at = self.stalled
+        after = [event for event in taken if resumed_at is not None and event["at"] > resumed_at]
         if after:
             sent = [
                 event

@@ -15,12 +15,12 @@ class MigratedController(KafkaBroker):
     """A controller on the directory and settings that a migration has written; it is never formatted."""
 
     def __init__(self, installation: KafkaInstallation, path: Path, extra: Mapping[str, str] | None = None) -> None:
-        self._told = parse_properties(path.read_text())
-        port = int(self._told["listeners"].rpartition(":")[2])
+        self._reported = parse_properties(path.read_text())
+        port = int(self._reported["listeners"].rpartition(":")[2])
         super().__init__(installation, path.parent, port=port, properties=extra, heap="256m")
 
     def _default_properties(self) -> dict[str, str]:
-        return dict(self._told)
+        return dict(self._reported)
 
     def _format(self, settings: Path) -> None:
         raise AssertionError(f"{self.data} is not the directory of a node")

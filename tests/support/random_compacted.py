@@ -59,7 +59,7 @@ class RandomLog:
         self._epoch = 0
 
     def grow(self, path: Path, batches: int, now_ms: int) -> None:
-        """Append so many batches, end open transactions (or not), and stop cleanly."""
+        """Append `count` batches, end open transactions (or not), and stop cleanly."""
         directory, log = opened(path, self.settings, now_ms)
         chance = self.chance
         open_ids: set[int] = set()

@@ -76,14 +76,14 @@ def s3_server() -> Iterator[S3Server]:
     def application(environment: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         method, path = environment["REQUEST_METHOD"], environment["PATH_INFO"]
         found.on_request(method, path)
-        said = method, path.strip("/"), environment.get("QUERY_STRING", ""), environment.get("HTTP_RANGE", "")
+        request = method, path.strip("/"), environment.get("QUERY_STRING", ""), environment.get("HTTP_RANGE", "")
         if found.busy:
             found.busy -= 1
-            found.requests.append(Request(*said, 0))
+            found.requests.append(Request(*request, 0))
             start("503 Slow Down", [("Content-Length", "0")])
             return [b""]
         body = list(backend(environment, start))
-        found.requests.append(Request(*said, sum(map(len, body))))
+        found.requests.append(Request(*request, sum(map(len, body))))
         return body
 
     server = make_server("127.0.0.1", 0, application, threaded=True)

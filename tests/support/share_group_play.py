@@ -231,7 +231,7 @@ def slot_bucket(topic_id: bytes, partition: int) -> int:
 
 
 def _states(data: bytes) -> dict[str, list[Any]]:
-    told: dict[str, list[Any]] = {}
+    reported: dict[str, list[Any]] = {}
     for batch in split_batches(data):
         for record in iter_records(batch):
             opened = decode_record("share", record)
@@ -239,8 +239,8 @@ def _states(data: bytes) -> dict[str, list[Any]]:
             value = None if opened.value is None else to_dict(opened.value, opened.version)
             if value is not None:
                 value.update({name: value[name] > 0 for name in _TIMES if name in value})
-            told.setdefault(str(key), []).append((opened.key.SCHEMA.name, opened.version, value))
-    return told
+            reported.setdefault(str(key), []).append((opened.key.SCHEMA.name, opened.version, value))
+    return reported
 
 
 class Member:

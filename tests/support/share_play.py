@@ -159,10 +159,10 @@ class SharePlay:
         """
         answer = side.ask("keeper", self._fetch_request(side, self.keeper, max_wait_ms=500), 2)
         acks = {
-            told.partition_index: [(0, 0, [ACCEPT])]
+            reported.partition_index: [(0, 0, [ACCEPT])]
             for topic in answer.responses
-            for told in topic.partitions
-            if told.acquired_records
+            for reported in topic.partitions
+            if reported.acquired_records
         }
         if acks:
             done = side.ask("keeper", self._ack_request(side, self.keeper, acks, share_session_epoch=1), 2)
@@ -221,27 +221,29 @@ class SharePlay:
         name = type(requests[0]).__name__
         self.steps.append(f"{who.name} {name} {_brief(requests[OURS])}")
         kafka, ours = (
-            self._told(side, side.ask(who.name, request, version))
+            self._reported(side, side.ask(who.name, request, version))
             for side, request in zip(self.sides, requests, strict=True)
         )
         assert kafka == ours, f"Kafka\n{kafka}\nours\n{ours}\nafter\n" + "\n".join(self.steps[-80:])
-        told = [(index, *one.values()) for (_, index), one in ours["partitions"].items()]
-        self.steps.append(f"    {ours['error'] or ''} {told}")
+        reported = [(index, *one.values()) for (_, index), one in ours["partitions"].items()]
+        self.steps.append(f"    {ours['error'] or ''} {reported}")
         return ours
 
-    def _told(self, side: Side, answer: Any) -> dict[str, Any]:
+    def _reported(self, side: Side, answer: Any) -> dict[str, Any]:
         partitions = {}
         for topic in answer.responses:
             assert topic.topic_id in (side.topic_id, bytes(15) + b"\x09")
             for one in topic.partitions:
-                told: dict[str, Any] = {"error": one.error_code, "message": one.error_message}
+                reported: dict[str, Any] = {"error": one.error_code, "message": one.error_message}
                 if hasattr(one, "acquired_records"):
-                    told["ack"] = (one.acknowledge_error_code, one.acknowledge_error_message)
-                    told["acquired"] = [
+                    reported["ack"] = (one.acknowledge_error_code, one.acknowledge_error_message)
+                    reported["acquired"] = [
                         (got.first_offset, got.last_offset, got.delivery_count) for got in one.acquired_records
                     ]
-                    told["batches"] = [(got.base_offset, got.last_offset) for got in split_batches(one.records or b"")]
-                partitions[topic.topic_id == side.topic_id, one.partition_index] = told
+                    reported["batches"] = [
+                        (got.base_offset, got.last_offset) for got in split_batches(one.records or b"")
+                    ]
+                partitions[topic.topic_id == side.topic_id, one.partition_index] = reported
         return {
             "error": answer.error_code,
             "message": answer.error_message,
@@ -249,10 +251,10 @@ class SharePlay:
             "partitions": dict(sorted(partitions.items())),
         }
 
-    def _learn(self, member: Member, told: dict[str, Any]) -> None:
-        if told["error"] == 0:
+    def _learn(self, member: Member, reported: dict[str, Any]) -> None:
+        if reported["error"] == 0:
             member.epoch += 1
-        for (_, index), one in told["partitions"].items():
+        for (_, index), one in reported["partitions"].items():
             for first, last, _ in one.get("acquired", ()):
                 member.held.setdefault(index, []).append((first, last))
                 self.reached[index] = max(self.reached[index], last + 1)
@@ -265,8 +267,8 @@ class SharePlay:
             "share_acquire_mode": int(limited),
         }
         acks = self._acks(member) if member.epoch > 0 and self.random.random() < 0.4 else {}
-        told = self.both(member, lambda side: self._fetch_request(side, member, acks, **changes))
-        self._learn(member, told)
+        reported = self.both(member, lambda side: self._fetch_request(side, member, acks, **changes))
+        self._learn(member, reported)
 
     def acknowledge(self, member: Member) -> None:
         if member.epoch == 0:
@@ -274,8 +276,8 @@ class SharePlay:
             return
         acks = self._acks(member)
         renews = any(RENEW in types for batches in acks.values() for _, _, types in batches)
-        told = self.both(member, lambda side: self._ack_request(side, member, acks, is_renew_ack=renews))
-        self._learn(member, told)
+        reported = self.both(member, lambda side: self._ack_request(side, member, acks, is_renew_ack=renews))
+        self._learn(member, reported)
 
     def _acks(self, member: Member) -> dict[int, list[tuple[int, int, list[int]]]]:
         """Return acknowledgements of records that a member holds: mostly once, mostly of all records, of every type."""
@@ -340,11 +342,13 @@ class SharePlay:
         acks = self.random.choice(kinds)
         epoch = self.random.choice([member.epoch, member.epoch, member.epoch, member.epoch + 1, 999])
         if self.random.random() < 0.5:
-            told = self.both(member, lambda side: self._ack_request(side, member, acks, share_session_epoch=epoch))
+            reported = self.both(member, lambda side: self._ack_request(side, member, acks, share_session_epoch=epoch))
         else:
-            told = self.both(member, lambda side: self._fetch_request(side, member, acks, share_session_epoch=epoch))
+            reported = self.both(
+                member, lambda side: self._fetch_request(side, member, acks, share_session_epoch=epoch)
+            )
         if epoch == member.epoch:
-            self._learn(member, told)
+            self._learn(member, reported)
 
     def close(self, member: Member) -> None:
         """Close the session; or open it again, after which the member still holds its records."""
@@ -407,16 +411,16 @@ class SharePlay:
         ]
         topics = [ReadShareGroupStateRequest.ReadStateData(topic_id=kafka.topic_id, partitions=partitions)]
         answer = kafka.ask("admin", ReadShareGroupStateRequest(group_id=self.group, topics=topics), 0)
-        for told in answer.results[0].partitions:
+        for reported in answer.results[0].partitions:
             found: list[Any] = []
-            key = SharePartitionKey(self.group, ours.topic_id, told.partition)
+            key = SharePartitionKey(self.group, ours.topic_id, reported.partition)
             ours.broker.services.share_coordinator.read_summary(
                 key, lambda *_, f=found: f.append(_), lambda *_, f=found: f.append(_), 0
             )
             state = found[0][0]
-            theirs = [tuple(one) for one in combine((), state_batches(told.state_batches), told.start_offset)]
+            theirs = [tuple(one) for one in combine((), state_batches(reported.state_batches), reported.start_offset)]
             mine = [tuple(one) for one in combine((), state.batches, state.start_offset)]
-            kafkas, own = (told.start_offset, theirs), (state.start_offset, mine)
+            kafkas, own = (reported.start_offset, theirs), (state.start_offset, mine)
             assert kafkas == own, f"Kafka\n{kafkas}\nours\n{own}\nafter\n" + "\n".join(self.steps[-80:])
 
     # Requests

@@ -2,7 +2,7 @@
 
     with ShareWorkers(broker.bootstrap, "orders", "workers") as workers:
         one = workers.start("one")
-        workers.wait_for(lambda said: "accept v1" in said)
+        workers.wait_for(lambda output: "accept v1" in output)
         one.kill()
 
 Each worker prints one line for each record that it acknowledges.
@@ -43,10 +43,10 @@ def _classes() -> Path:
 
 
 class Worker:
-    def __init__(self, name: str, command: list[str], heard: list[str]) -> None:
+    def __init__(self, name: str, command: list[str], received: list[str]) -> None:
         self.name = name
-        self._heard = heard
-        self.said: list[str] = []
+        self._received = received
+        self.output: list[str] = []
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -58,8 +58,8 @@ class Worker:
     def _listen(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.said.append(line.strip())
-            self._heard.append(line.strip())
+            self.output.append(line.strip())
+            self._received.append(line.strip())
 
     def _listen_to_errors(self) -> None:
         assert self.process.stderr is not None
@@ -77,7 +77,7 @@ class Worker:
             self.process.stdin.write("\n")
             self.process.stdin.close()
         self._ended()
-        assert self.said[-1:] == ["closed"], f"{self.said[-3:]} {self.errors[-2000:]}"
+        assert self.output[-1:] == ["closed"], f"{self.output[-3:]} {self.errors[-2000:]}"
 
     def _ended(self) -> None:
         self.process.wait(PATIENCE_S)
@@ -89,24 +89,24 @@ class ShareWorkers:
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self._arguments = [topic, f"bootstrap.servers={bootstrap}", f"group.id={group}", "reconnect.backoff.max.ms=200"]
         self.workers: list[Worker] = []
-        self.heard: list[str] = []  # output of all workers, in order of arrival
+        self.received: list[str] = []  # output of all workers, in order of arrival
 
     def start(self, name: str, *settings: str) -> Worker:
         command = kafka_installation().command(
             "ShareWorker", *self._arguments, f"client.id={name}", *settings, heap="128m", classes=_classes()
         )
-        worker = Worker(name, command, self.heard)
+        worker = Worker(name, command, self.received)
         self.workers.append(worker)
         return worker
 
-    def said(self) -> list[str]:
-        return [line for worker in self.workers for line in list(worker.said)]
+    def output(self) -> list[str]:
+        return [line for worker in self.workers for line in list(worker.output)]
 
     def wait_for(self, is_so: Callable[[list[str]], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while not is_so(self.said()):
-            told = {one.name: (one.process.poll(), one.said[-20:], one.errors[-1500:]) for one in self.workers}
-            assert time.monotonic() < deadline, told
+        while not is_so(self.output()):
+            reported = {one.name: (one.process.poll(), one.output[-20:], one.errors[-1500:]) for one in self.workers}
+            assert time.monotonic() < deadline, reported
             time.sleep(0.05)
 
     def __enter__(self) -> Self:

@@ -51,12 +51,12 @@ def main(bootstrap: str, checkpoint: str, *settings: str) -> None:
     if "stop" in given:
         writer = writer.trigger(availableNow=True)
     query = writer.start()
-    told = -1
+    reported = -1
     while query.isActive:
         progress = query.lastProgress
-        if progress is not None and progress["batchId"] > told:
-            told = progress["batchId"]
-            print(told, flush=True)
+        if progress is not None and progress["batchId"] > reported:
+            reported = progress["batchId"]
+            print(reported, flush=True)
         time.sleep(0.05)
     problem = query.exception()
     stop_session()

@@ -49,12 +49,12 @@ def message_of(query: SinkQuery, writer: Any, batch: int, task: int, dice: rando
         if dice.random() < 0.1:
             time.sleep(dice.random() * 0.05)
             os.kill(child, signal.SIGKILL)
-        told = b""
+        reported = b""
         while piece := os.read(reading, 65536):
-            told += piece
+            reported += piece
         os.close(reading)
         if os.waitpid(child, 0)[1] == 0:
-            return pickle.loads(told)
+            return pickle.loads(reported)
     raise AssertionError(f"task {task} of batch {batch} failed {ATTEMPTS} times")
 
 

@@ -68,7 +68,7 @@ class StreamsMember:
 
 
 def reconcile(client: RawClient, members: list[StreamsMember], tasks: int) -> None:
-    """Send heartbeats until the members own so many tasks together, all in the same epoch."""
+    """Send heartbeats until the members own this number of tasks together, all in the same epoch."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         answers = [member.beat(client) for member in members]

@@ -68,25 +68,25 @@ def _batch(player: Player, one: Any) -> Any:
 def index_of(player: Player, data: bytes) -> bytes:
     """Return a `.txnindex` file with the producers' numbers in place of their ids."""
     assert len(data) % INDEX_ENTRY_SIZE == 0
-    told = bytearray(data)
+    reported = bytearray(data)
     for position in range(0, len(data), INDEX_ENTRY_SIZE):
         producer_id = slice(position + 2, position + 10)  # after the entry's version
         number = player.number(int.from_bytes(data[producer_id], "big"))
-        told[producer_id] = number.to_bytes(8, "big")
-    return bytes(told)
+        reported[producer_id] = number.to_bytes(8, "big")
+    return bytes(reported)
 
 
 def records_of(player: Player, topic: str, key: str) -> Any:
     """Return the records about a transactional id or a group, in order."""
     (known,) = player.ask(m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=topic)]), 9).topics
     partition = partition_of(key, len(known.partitions))
-    told: list[Any] = []
+    reported: list[Any] = []
     for one in split_any(fetch_all(player, topic, partition, 0).records or b""):
         assert isinstance(one, RecordBatch)
         if topic == OFFSETS and one.producer_id not in player.ids:
             continue  # a record of another play
         if one.is_control:
-            told.append((player.number(one.producer_id), one.producer_epoch, end_marker(one)))
+            reported.append((player.number(one.producer_id), one.producer_epoch, end_marker(one)))
             continue
         for record in iter_records(one):
             assert record.key is not None
@@ -99,8 +99,8 @@ def records_of(player: Player, topic: str, key: str) -> Any:
                 family = "transaction" if topic == STATE else "group"
                 value = decode_value(family, opened, record.value)
                 fields = _plain_value(player, to_dict(value.message, value.version), value.version)
-            told.append((player.number(one.producer_id), one.is_transactional, fields))
-    return told
+            reported.append((player.number(one.producer_id), one.is_transactional, fields))
+    return reported
 
 
 def _plain_value(player: Player, fields: dict[str, Any], version: int) -> dict[str, Any]:

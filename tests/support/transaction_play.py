@@ -120,13 +120,13 @@ class TransactionPlay:
     ) -> Any:
         """Send a request to both sides, and return the response in comparable form."""
         self.steps.append(f"{what} v{version}")
-        told = [plain(player, player.ask(make(player), version)) for player in self.players]
-        self.codes.setdefault(what.split()[0], set()).update(_codes(told[0]))
-        self.steps[-1] += f" → {told[0]}"
-        if told[0] != told[1]:
-            raise PlayDiffers("\n".join([*self.steps[-40:], f"Kafka says {told[0]}, we say {told[1]}"]))
+        reported = [plain(player, player.ask(make(player), version)) for player in self.players]
+        self.codes.setdefault(what.split()[0], set()).update(_codes(reported[0]))
+        self.steps[-1] += f" → {reported[0]}"
+        if reported[0] != reported[1]:
+            raise PlayDiffers("\n".join([*self.steps[-40:], f"Kafka says {reported[0]}, we say {reported[1]}"]))
         self._wait_for_markers()
-        return told[0]
+        return reported[0]
 
     def _wait_for_markers(self) -> None:
         """Wait until Kafka has written all pending markers."""
@@ -313,8 +313,8 @@ class TransactionPlay:
             return m.ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=10_000, topic_data=[topic])
 
         def plain(_: _Player, answer: Any) -> Any:
-            (told,) = answer.responses[0].partition_responses
-            return told.error_code, told.base_offset, told.log_start_offset, bool(told.error_message)
+            (reported,) = answer.responses[0].partition_responses
+            return reported.error_code, reported.base_offset, reported.log_start_offset, bool(reported.error_message)
 
         what = (
             f"produce {transactional_id} {slot} to {partition}, sequence {sequence}, {len(values)} {is_transactional}"
@@ -343,9 +343,9 @@ class TransactionPlay:
                 return (answer.error_code,)
             return answer.error_code, player.number(answer.producer_id), answer.producer_epoch
 
-        code, *goes_on = self._both(f"end {one} {slot} commit {is_commit}", version, make, plain)
-        if not code and goes_on:
-            self.slots[one].append(Slot(*goes_on))
+        code, *next_identity = self._both(f"end {one} {slot} commit {is_commit}", version, make, plain)
+        if not code and next_identity:
+            self.slots[one].append(Slot(*next_identity))
 
     def write_markers(self) -> None:
         """Write markers, like an administrator who aborts a hanging transaction."""
@@ -451,11 +451,11 @@ def _added(topics: Any) -> Any:
     )
 
 
-def _codes(told: Any) -> set[int]:
-    if isinstance(told, bool):
+def _codes(reported: Any) -> set[int]:
+    if isinstance(reported, bool):
         return set()
-    if isinstance(told, int):
-        return {told}
-    if isinstance(told, (list, tuple)):
-        return set().union(*(_codes(one) for one in told)) if told else set()
+    if isinstance(reported, int):
+        return {reported}
+    if isinstance(reported, (list, tuple)):
+        return set().union(*(_codes(one) for one in reported)) if reported else set()
     return set()

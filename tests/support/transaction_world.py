@@ -191,10 +191,10 @@ class TransactionWorld:
         one = self.random.choice(self.ids)
         expected = self._client(one) if self.random.random() < 0.3 else None
 
-        def answer(told: InitAnswer, now_ms: int) -> None:
-            self._note(f"init {one} {expected} → {told}")
-            if told.error is NONE:
-                got = told.producer_id, told.producer_epoch
+        def answer(reported: InitAnswer, now_ms: int) -> None:
+            self._note(f"init {one} {expected} → {reported}")
+            if reported.error is NONE:
+                got = reported.producer_id, reported.producer_epoch
                 retried = expected is not None and self.given[one] and got == self.given[one][-1]
                 assert retried or not self.given[one] or got > self.given[one][-1], f"{one} got {got} again"
                 self.given[one].append(got)
@@ -224,13 +224,13 @@ class TransactionWorld:
         is_commit, version = self.random.random() < 0.6, self.client_version
         before = self._facts(one)
 
-        def answer(told: EndAnswer, now_ms: int) -> None:
-            self._note(f"end {one} {client} commit {is_commit} v{version} → {told}")
-            if told.error is not NONE:
+        def answer(reported: EndAnswer, now_ms: int) -> None:
+            self._note(f"end {one} {client} commit {is_commit} v{version} → {reported}")
+            if reported.error is not NONE:
                 return
-            if version == 2 and (told.ended.producer_id, told.ended.producer_epoch) > self.given[one][-1]:
-                self.given[one].append((told.ended.producer_id, told.ended.producer_epoch))
-                self.clients[one].append(ProducerIdAndEpoch(*told.ended))
+            if version == 2 and (reported.ended.producer_id, reported.ended.producer_epoch) > self.given[one][-1]:
+                self.given[one].append((reported.ended.producer_id, reported.ended.producer_epoch))
+                self.clients[one].append(ProducerIdAndEpoch(*reported.ended))
             if before is not None and before.state is TransactionState.ONGOING:
                 bump = 1 if version == 2 else 0
                 ended = Ended(before.producer_id, before.producer_epoch + bump, is_commit)
@@ -305,10 +305,12 @@ class TransactionWorld:
         assert replayed == known, f"the replayed log differs from the coordinator\n{context}"
 
     def _restart(self, one: str) -> None:
-        told: list[InitAnswer] = []
+        reported: list[InitAnswer] = []
         for _ in range(2):  # an open transaction is aborted first
-            self.coordinator.init_producer(one, TIMEOUT_MS, None, lambda answer, _: told.append(answer), self.now_ms)
-        assert told[-1].error is NONE, told
+            self.coordinator.init_producer(
+                one, TIMEOUT_MS, None, lambda answer, _: reported.append(answer), self.now_ms
+            )
+        assert reported[-1].error is NONE, reported
 
     def _written(self, facts: Facts) -> Facts:
         """Return the facts without fields that are not in the log."""

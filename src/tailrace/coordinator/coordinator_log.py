@@ -11,7 +11,7 @@ from tailrace.model.ids import Offset, TopicPartition
 
 class CoordinatorLog(Protocol):
     def bounds(self, key: TopicPartition) -> tuple[Offset, Offset]:
-        """Return log start and log end; a KafkaError if the partition is not led here."""
+        """Return log start and log end. Raise KafkaError if the partition is not led here."""
 
     def read(self, key: TopicPartition, offset: Offset, max_bytes: int) -> bytes:
         """Read bytes from the batch that contains an offset: at least one whole batch; the last one may be cut off.

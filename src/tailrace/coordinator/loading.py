@@ -116,7 +116,7 @@ class Loading:
 
 
 def decode_record(family: str, record: Record) -> CoordinatorRecord:
-    """Decode a record. UnknownRecordType for a key of an unknown type or version."""
+    """Decode a record. Raise UnknownRecordType for a key of an unknown type or version."""
     if record.key is None:
         raise UnknownRecordType(f"{family} record key", "the record has no key", 0)
     key = decode_key(family, record.key)

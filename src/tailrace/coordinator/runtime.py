@@ -3,7 +3,7 @@
     lead ──► LOADING ──(replayed to the end)──► ACTIVE ──resign──► gone
                 │ damage, or no leader any more
                 ▼
-              FAILED: NOT_COORDINATOR, until this broker becomes leader again
+              FAILED: NOT_COORDINATOR, until this broker becomes the leader again
 
     write   an operation returns a StateChange, which is appended as one batch and replayed; the response follows once
             it is committed
@@ -169,7 +169,7 @@ class CoordinatorRuntime(Generic[S]):
         return list(self._places)
 
     def shard(self, partition: int) -> S:
-        """Return the shard of a partition; a KafkaError unless it is loaded."""
+        """Return the shard of a partition. Raise KafkaError unless it is loaded."""
         return self._active(partition).shard
 
     def _active(self, partition: int) -> ShardPlace[S]:

@@ -238,7 +238,7 @@ class PartitionLog:
         self._bounds.update_first_unstable()
 
     def delete_old_segments(self, now_ms: int, at_most: int = INT_MAX) -> dict[retention.DeletionReason, int]:
-        """Apply retention. Return the number of deleted segments by reason, `at_most` so many for each."""
+        """Apply retention. Return the number of deleted segments by reason, limited to `at_most` for each reason."""
         deleted = {}
         for reason in retention.reasons(self.config):
             going = retention.segments_to_delete(reason, self.segments, self.marks, self.config, now_ms)

@@ -285,7 +285,7 @@ class Partition:
         return end if end.epoch < last_fetched_epoch or end.end_offset < offset else None
 
     def follower(self, replica_id: BrokerId, current_leader_epoch: LeaderEpoch) -> FollowerProgress:
-        """Return the progress of an assigned replica; a KafkaError unless this broker leads."""
+        """Return the progress of an assigned replica. Raise KafkaError unless this broker leads."""
         found = self._leader().followers.get(replica_id)
         if found is None:
             # If the epoch matches ours, newer metadata that has not arrived yet may have added the replica.

@@ -18,7 +18,7 @@ from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
 from tailrace.replication.topic_traffic import TopicTraffic
 
-_SAYS_NOTHING_OF_THE_LOG = frozenset(
+_ERRORS_WITHOUT_LOG_START = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -87,7 +87,7 @@ class ProducePart(ProducedPartition):
         partition = self.partition
         if partition is None:
             return
-        if self.error not in _SAYS_NOTHING_OF_THE_LOG:
+        if self.error not in _ERRORS_WITHOUT_LOG_START:
             partition.traffic.failed_produce_requests += 1
             if partition.is_leader:
                 self.log_start = partition.log.log_start_offset

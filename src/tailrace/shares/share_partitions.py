@@ -105,7 +105,7 @@ class SharePartitions:
     # Which exist
 
     def host(self, key: SharePartitionKey, topic: str) -> HostedShare:
-        """Return the share partition, created if needed; KafkaError if its partition is not led here."""
+        """Return the share partition, created if needed. Raise KafkaError if its partition is not led here."""
         found = self.get(key)
         if found is None:
             replica = self.partitions.find(TopicPartition(topic, key.partition))

@@ -70,7 +70,7 @@ class Running:
             self.error = error
 
     def has_rows(self, count: int) -> bool:
-        """Return True if the table has so many rows. Raise the follower's error if it has failed."""
+        """Return True if the table has this number of rows. Raise the follower's error if it has failed."""
         if self.error is not None:
             raise self.error
         return has_rows(self._arguments[0], self._arguments[1], count)

@@ -52,10 +52,10 @@ class PlainAnswers:
         for topic, shown in zip(message.responses, form.get("responses", ()), strict=True):
             if "topicId" in shown:
                 shown["topicId"] = self._topic(shown["topicId"])
-            for one, told in zip(topic.partitions, shown["partitions"], strict=True):
-                told.pop("recordsSizeInBytes", None)
-                told["records"] = None if one.records is None else self.batches(bytes(one.records))
-                for aborted in told.get("abortedTransactions") or ():
+            for one, reported in zip(topic.partitions, shown["partitions"], strict=True):
+                reported.pop("recordsSizeInBytes", None)
+                reported["records"] = None if one.records is None else self.batches(bytes(one.records))
+                for aborted in reported.get("abortedTransactions") or ():
                     aborted["producerId"] = self._producer(aborted["producerId"])
         if "sessionId" in form:
             form["sessionId"] = self.sessions.get(form["sessionId"], form["sessionId"])

@@ -50,9 +50,9 @@ def play(kafka: KafkaInstallation, directory: Path, *, seed: int, steps: int) ->
                 twins.close()
             return twins.compared
     except Different as error:
-        told = [f"{topic.name} ({topic.partitions}): {topic.config}" for topic in topics]
+        reported = [f"{topic.name} ({topic.partitions}): {topic.config}" for topic in topics]
         again = f"python -m tests.support.random_requests {seed} --steps {steps}"
-        raise Different("\n".join([f"seed {seed} ({again})", str(drawn), *told, str(error)])) from None
+        raise Different("\n".join([f"seed {seed} ({again})", str(drawn), *reported, str(error)])) from None
 
 
 def _open(properties: dict[str, str]) -> Any:

@@ -15,7 +15,7 @@ from tailrace.model.acls import CLUSTER_NAME, Acl, AclResource, Operation, Patte
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import CreateAclsRequest, DeleteAclsRequest
 from tests.support.acl_cases import make
-from tests.support.acl_twins import ANYTHING, AUTHORIZER, creation, deletion, description, told_acls
+from tests.support.acl_twins import ANYTHING, AUTHORIZER, creation, deletion, described_acls, description
 from tests.support.api_cases.common import batch
 from tests.support.api_twins import OurSide
 from tests.support.memory_files import MemoryFiles
@@ -150,6 +150,6 @@ def test_acls_are_in_force_after_a_restart() -> None:
     assert revoke(side, ANYTHING._replace(operation=Operation.WRITE)) == 1
     broker.close(NOW_MS)
     broker = start(files, SECURED)
-    assert told_acls(OurSide(broker)) == {kept}
+    assert described_acls(OurSide(broker)) == {kept}
     assert broker.services.authorizer.allows("User:alice", "::1", Operation.DESCRIBE, AclResource.TOPIC, "orders")
     assert not broker.services.authorizer.allows("User:bob", "::1", Operation.DESCRIBE, AclResource.TOPIC, "orders")

@@ -1,4 +1,4 @@
-"""Every API that is served asks for the rights that it is said to ask for, and for no others."""
+"""Every served API checks the rights in the table of rights, and no others."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def broker() -> Broker:
     # By its second heartbeat the partition's state is begun, and it is given to the member.
     answer = side.ask(make("ShareGroupHeartbeat", group_id="s1", member_id=MEMBER, member_epoch=2), 1)
     assert answer.assignment.topic_partitions
-    told = side.ask(make("InitProducerId", transactional_id="tx1", transaction_timeout_ms=60_000), 4)
+    reported = side.ask(make("InitProducerId", transactional_id="tx1", transaction_timeout_ms=60_000), 4)
     added = make(
         "AddPartitionsToTxn",
         v3_and_below_transactional_id="tx1",
-        v3_and_below_producer_id=told.producer_id,
-        v3_and_below_producer_epoch=told.producer_epoch,
+        v3_and_below_producer_id=reported.producer_id,
+        v3_and_below_producer_epoch=reported.producer_epoch,
         v3_and_below_topics=[{"name": "orders", "partitions": [0]}],
     )
     assert side.ask(added, 3).results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0

@@ -247,8 +247,8 @@ def test_a_topic_config_is_described_with_its_synonyms() -> None:
     cluster.add_topic("t", [1], segment_bytes=" 3000000 ", min_cleanable_dirty_ratio="1")
     cluster.apply([m.ConfigRecord(resource_type=4, resource_name="", name="log.segment.bytes", value="4000000")])
     config = of(log_segment_bytes="2000000", log_retention_hours="5")
-    told = {one.name: one for one in describe_config(config, cluster.image, ConfigResource(2, "t"))}
-    segment = told["segment.bytes"]
+    reported = {one.name: one for one in describe_config(config, cluster.image, ConfigResource(2, "t"))}
+    segment = reported["segment.bytes"]
     assert (segment.value, segment.source) == ("3000000", ConfigSource.DYNAMIC_TOPIC_CONFIG)
     assert [tuple(one) for one in segment.synonyms] == [
         ("segment.bytes", "3000000", 1),
@@ -256,10 +256,13 @@ def test_a_topic_config_is_described_with_its_synonyms() -> None:
         ("log.segment.bytes", "2000000", 4),
         ("log.segment.bytes", "1073741824", 5),
     ]
-    assert told["min.cleanable.dirty.ratio"].value == "1.0"
-    assert (told["retention.ms"].value, told["retention.ms"].source) == ("18000000", ConfigSource.DEFAULT_CONFIG)
-    assert told["retention.ms"].synonyms == ()
-    assert "internal.segment.bytes" not in told
+    assert reported["min.cleanable.dirty.ratio"].value == "1.0"
+    assert (reported["retention.ms"].value, reported["retention.ms"].source) == (
+        "18000000",
+        ConfigSource.DEFAULT_CONFIG,
+    )
+    assert reported["retention.ms"].synonyms == ()
+    assert "internal.segment.bytes" not in reported
 
 
 @pytest.mark.parametrize(
@@ -282,12 +285,12 @@ def test_describing_an_invalid_resource_is_refused(resource: ConfigResource, cod
 
 def test_secrets_and_unknown_settings_are_not_shown() -> None:
     config = of(some_plugin_password="secret")
-    told = {one.name: one for one in describe_config(config, Cluster().image, ConfigResource(4, "1"))}
-    assert told["some.plugin.password"].value is None
-    assert told["some.plugin.password"].is_sensitive
-    assert told["ssl.keystore.password"].is_sensitive
-    assert told["node.id"].read_only
-    assert not told["log.retention.ms"].read_only
+    reported = {one.name: one for one in describe_config(config, Cluster().image, ConfigResource(4, "1"))}
+    assert reported["some.plugin.password"].value is None
+    assert reported["some.plugin.password"].is_sensitive
+    assert reported["ssl.keystore.password"].is_sensitive
+    assert reported["node.id"].read_only
+    assert not reported["log.retention.ms"].read_only
 
 
 @pytest.mark.parametrize(

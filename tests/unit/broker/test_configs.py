@@ -137,10 +137,10 @@ def test_list_config_resources_returns_resources_by_type(client: Client) -> None
 def test_a_dynamic_only_config_is_described_only_where_it_is_set(client: Client) -> None:
     name = "leader.replication.throttled.rate"
 
-    def told() -> list[tuple[str, int]]:
+    def reported() -> list[tuple[str, int]]:
         configs = [one for one in describe(client, ResourceType.BROKER, "1").configs if one.name == name]
         return [(one.value, one.source) for config in configs for one in config.synonyms]
 
-    assert told() == []
+    assert reported() == []
     change(client, ResourceType.BROKER, "1", name, SET, "77")
-    assert told() == [("77", ConfigSource.DYNAMIC_BROKER_CONFIG)]
+    assert reported() == [("77", ConfigSource.DYNAMIC_BROKER_CONFIG)]

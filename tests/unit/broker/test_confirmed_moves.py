@@ -17,7 +17,7 @@ from tests.unit.broker.test_directory_moves import (
     other,
     place,
     produce,
-    settle,
+    run_pending,
     start,
     values,
 )
@@ -106,7 +106,7 @@ def test_after_a_crash_between_assignment_and_swap_the_move_is_finished() -> Non
     client.broker.abandon()
     client = start(files)
     assert assigned(client) == directory(client, target)
-    settle(client.broker)
+    run_pending(client.broker)
     assert place(client.broker) == [target]
     assert values(client.broker) == [b"a", b"b"]
 
@@ -117,6 +117,6 @@ def test_after_a_crash_before_the_assignment_the_move_is_resumed() -> None:
     client.broker.abandon()
     client = start(files)
     assert assigned(client) != directory(client, target)
-    settle(client.broker)
+    run_pending(client.broker)
     assert place(client.broker) == [target]
     assert values(client.broker) == [b"a", b"b"]

@@ -92,7 +92,7 @@ def order(client: Client, path: str, topic: str = KEY.topic, version: int = 2) -
     return int(answer.partitions[0].error_code)
 
 
-def settle(broker: Broker, now_ms: int = NOW_MS) -> None:
+def run_pending(broker: Broker, now_ms: int = NOW_MS) -> None:
     for _ in range(10_000):
         if not broker.services.moves:
             return
@@ -188,7 +188,7 @@ def test_an_interrupted_move_is_resumed_after_a_restart(is_clean: bool) -> None:
         client.broker.abandon()
     client = start(files)
     assert log_dirs(client)[other(source), True] == copied
-    settle(client.broker)
+    run_pending(client.broker)
     assert place(client.broker) == [other(source)]
     assert values(client.broker) == written
 
@@ -206,7 +206,7 @@ def test_synced_records_survive_every_crash_during_a_move(states_max: int) -> No
     files.sync_directory("/")  # the directories themselves are durable
     first = len(files.trace)
     assert order(client, other(source)) == 0
-    settle(client.broker)
+    run_pending(client.broker)
     assert values(client.broker) == written
     dice = Random(7)
     states = {
@@ -219,7 +219,7 @@ def test_synced_records_survive_every_crash_during_a_move(states_max: int) -> No
     for state in dice.sample(list(states.values()), min(states_max, len(states))):
         again = start(memory_files(state.tree))
         assert values(again.broker) == written, (state.point, state.fates)
-        settle(again.broker)
+        run_pending(again.broker)
         assert values(again.broker) == written, (state.point, state.fates)
         places.add(*place(again.broker))
         produce(again, b"later")
@@ -325,13 +325,13 @@ def test_a_target_that_fails_leaves_the_partition_where_it_is() -> None:
     (source,) = place(client.broker)
     if source == A:
         order(client, B)
-        settle(client.broker)
+        run_pending(client.broker)
     # From here on the other one, A, has the metadata log and works; B fails while it is copied to.
     client.broker.close(NOW_MS)
     client = start(files)
     if place(client.broker) == [B]:
         order(client, A)
-        settle(client.broker)
+        run_pending(client.broker)
     assert place(client.broker) == [A]
     order(client, B)
     files.fail("write", errno.EIO, path="-future")
@@ -345,7 +345,7 @@ def test_a_target_that_fails_leaves_the_partition_where_it_is() -> None:
     client.broker.close(NOW_MS)
     files.heal()
     client = start(files)
-    settle(client.broker)
+    run_pending(client.broker)
     assert place(client.broker) == [B]
     assert values(client.broker) == written
 

@@ -243,12 +243,12 @@ def described(client: Client) -> dict[str, Any]:
 
 
 def test_describe_log_dirs_returns_total_and_usable_bytes(files: FaultyFiles) -> None:
-    told = described(start(files))
-    assert [(one.total_bytes, one.usable_bytes, one.error_code) for one in told.values()] == [(*SPACE, 0)] * 2
+    reported = described(start(files))
+    assert [(one.total_bytes, one.usable_bytes, one.error_code) for one in reported.values()] == [(*SPACE, 0)] * 2
 
 
 def test_describe_log_dirs_returns_kafka_storage_error_for_a_failed_directory(files: FaultyFiles) -> None:
     client, _, _ = start_with_one_failed(files)
-    told = described(client)
-    assert (told[SECOND].error_code, told[SECOND].topics, told[SECOND].total_bytes) == (STORAGE, [], -1)
-    assert told[FIRST].error_code == 0
+    reported = described(client)
+    assert (reported[SECOND].error_code, reported[SECOND].topics, reported[SECOND].total_bytes) == (STORAGE, [], -1)
+    assert reported[FIRST].error_code == 0

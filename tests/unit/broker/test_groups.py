@@ -201,10 +201,10 @@ def test_a_member_that_does_not_sync_in_time_is_removed(broker: Broker) -> None:
 
 def test_a_member_id_that_is_not_used_expires(broker: Broker) -> None:
     client = GroupClient(broker, connection_id=10)
-    told = client.ask(client.join(), 4)
-    assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    reported = client.ask(client.join(), 4)
+    assert reported.error_code == ErrorCode.MEMBER_ID_REQUIRED
     pass_time(broker, client, ms=SESSION_MS)
-    assert client.ask(client.join(member_id=told.member_id), 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert client.ask(client.join(member_id=reported.member_id), 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_offsets_of_a_group_without_members_expire_and_the_group_with_them(broker: Broker) -> None:
@@ -310,8 +310,8 @@ def test_waiting_joins_get_not_coordinator_when_the_offsets_topic_is_deleted(bro
     client.later(client.join(), 3)
     other = Client(broker)
     replies = other.send(DeleteTopicsRequest(topic_names=["__consumer_offsets"], timeout_ms=1_000), 4)
-    told = {reply.connection_id: reply for reply in replies}
-    assert GroupClient.decode(told[10], 11, 3).error_code == ErrorCode.NOT_COORDINATOR
+    reported = {reply.connection_id: reply for reply in replies}
+    assert GroupClient.decode(reported[10], 11, 3).error_code == ErrorCode.NOT_COORDINATOR
     assert commit(other, "g", 5) == ErrorCode.NOT_COORDINATOR
 
 

@@ -356,9 +356,9 @@ def test_scram_refuses_a_channel_binding_that_is_not_the_header_of_the_first_mes
         first = scram_challenge(stranger, "bob")
         salted = scram.salted_password("sha256", "x", base64.b64decode(first["s"]), int(first["i"]))
         bare = f"c={sent},r={first['r']}"
-        said = f"n=bob,r=abc,r={first['r']},s={first['s']},i={first['i']},{bare}".encode()
+        message = f"n=bob,r=abc,r={first['r']},s={first['s']},i={first['i']},{bare}".encode()
         key = scram.client_key("sha256", salted)
-        proof = scram.exclusive_or(key, scram.signature("sha256", scram.stored_key("sha256", key), said))
+        proof = scram.exclusive_or(key, scram.signature("sha256", scram.stored_key("sha256", key), message))
         final = m.SaslAuthenticateRequest(auth_bytes=f"{bare},p={base64.b64encode(proof).decode()}".encode())
         if is_accepted:
             assert stranger.ask(final, 2).error_code == 0

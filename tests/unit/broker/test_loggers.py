@@ -25,26 +25,26 @@ def client() -> Iterator[Client]:
 
 def levels(client: Client) -> dict[str, str]:
     asked = DescribeConfigsRequest.DescribeConfigsResource(resource_type=8, resource_name="1")
-    (told,) = client.ask(DescribeConfigsRequest(resources=[asked]), 4).results
-    assert told.error_code == 0
-    assert {one.config_source for one in told.configs} == {6}
-    return {one.name: one.value for one in told.configs}
+    (reported,) = client.ask(DescribeConfigsRequest(resources=[asked]), 4).results
+    assert reported.error_code == 0
+    assert {one.config_source for one in reported.configs} == {6}
+    return {one.name: one.value for one in reported.configs}
 
 
 def alter(client: Client, name: str, operation: int, value: str | None, **options: Any) -> int:
     request = IncrementalAlterConfigsRequest(**options)
     config = request.AlterableConfig(name=name, config_operation=operation, value=value)
     request.resources = [request.AlterConfigsResource(resource_type=8, resource_name="1", configs=[config])]
-    (told,) = client.ask(request, 1).responses
-    return int(told.error_code)
+    (reported,) = client.ask(request, 1).responses
+    return int(reported.error_code)
 
 
 def test_loggers_are_described_with_their_effective_level(client: Client) -> None:
     logging.getLogger(NAME).setLevel(logging.WARNING)
-    told = levels(client)
-    assert told[NAME] == "WARN"
-    assert "root" in told
-    assert all(name == "root" or name.startswith("tailrace") for name in told)
+    reported = levels(client)
+    assert reported[NAME] == "WARN"
+    assert "root" in reported
+    assert all(name == "root" or name.startswith("tailrace") for name in reported)
 
 
 def test_a_log_level_can_be_set_and_reset(client: Client) -> None:

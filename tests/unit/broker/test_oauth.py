@@ -102,13 +102,13 @@ def word(token: str) -> m.SaslAuthenticateRequest:
     return m.SaslAuthenticateRequest(auth_bytes=write_message(token, {}))
 
 
-def say(stranger: Stranger, token: str) -> Any:
+def send_token(stranger: Stranger, token: str) -> Any:
     return stranger.ask(word(token), 2)
 
 
 def test_an_unsigned_token_is_accepted_without_a_callback_handler() -> None:
     stranger = shake_hands(start(static=UNSECURED))
-    answer = say(stranger, unsigned())
+    answer = send_token(stranger, unsigned())
     assert (answer.error_code, answer.auth_bytes, answer.session_lifetime_ms) == (0, b"", 600_000)
     assert stranger.context.principal == "User:alice"
     assert stranger.ask(m.MetadataRequest(topics=None), 9).brokers
@@ -116,7 +116,7 @@ def test_an_unsigned_token_is_accepted_without_a_callback_handler() -> None:
 
 def test_a_signed_token_is_accepted_for_as_long_as_it_lasts() -> None:
     stranger = shake_hands(Provider().start())
-    assert say(stranger, signed()).session_lifetime_ms == 600_000
+    assert send_token(stranger, signed()).session_lifetime_ms == 600_000
     stranger.now_ms += 600_000
     assert stranger.ask(m.MetadataRequest(topics=None), 9).brokers
     stranger.now_ms += 1
@@ -126,20 +126,20 @@ def test_a_signed_token_is_accepted_for_as_long_as_it_lasts() -> None:
 
 def test_connections_max_reauth_ms_shortens_the_session() -> None:
     stranger = shake_hands(Provider().start(**{"connections.max.reauth.ms": "1000"}))
-    assert say(stranger, signed()).session_lifetime_ms == 1_000
+    assert send_token(stranger, signed()).session_lifetime_ms == 1_000
 
 
 def test_a_client_authenticates_again_with_its_next_token() -> None:
     stranger = shake_hands(Provider().start())
-    say(stranger, signed())
+    send_token(stranger, signed())
     stranger.now_ms += 500_000
     assert stranger.ask(m.SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1).error_code == 0
-    assert say(stranger, signed(exp=NOW_S + 900)).session_lifetime_ms == 400_000
+    assert send_token(stranger, signed(exp=NOW_S + 900)).session_lifetime_ms == 400_000
 
 
 def test_a_refused_token_costs_the_connection_after_the_client_has_seen_the_error() -> None:
     stranger = shake_hands(Provider().start())
-    answer = say(stranger, unsigned())
+    answer = send_token(stranger, unsigned())
     assert (answer.error_code, answer.auth_bytes) == (0, b'{"status":"invalid_token"}')
     reply = stranger.refused(m.SaslAuthenticateRequest(auth_bytes=b"\x01"), 2)
     refused: Any = stranger.decode(reply, 36, 2)
@@ -150,9 +150,9 @@ def test_a_refused_token_costs_the_connection_after_the_client_has_seen_the_erro
 @pytest.mark.parametrize("name", ["x" * 5_000, "\ud800"])
 def test_a_principal_that_cannot_be_encoded_is_refused(name: str) -> None:
     broker = Provider().start()
-    assert say(shake_hands(broker), signed(sub=name)).auth_bytes == b'{"status":"invalid_token"}'
+    assert send_token(shake_hands(broker), signed(sub=name)).auth_bytes == b'{"status":"invalid_token"}'
     unsecured = start(static=UNSECURED)
-    assert say(shake_hands(unsecured), unsigned(sub=name)).auth_bytes == b'{"status":"invalid_token"}'
+    assert send_token(shake_hands(unsecured), unsigned(sub=name)).auth_bytes == b'{"status":"invalid_token"}'
 
 
 # Keys
@@ -201,7 +201,7 @@ def test_a_key_that_was_not_found_is_not_fetched_again_at_once() -> None:
     refused: Any = stranger.decode(reply, 36, 2)
     assert refused.auth_bytes == b'{"status":"invalid_token"}'
     stranger.now_ms += 10_000
-    assert say(stranger, signed(kid="nobody")).auth_bytes == b'{"status":"invalid_token"}'
+    assert send_token(stranger, signed(kid="nobody")).auth_bytes == b'{"status":"invalid_token"}'
 
 
 def test_a_limited_number_of_connections_waits_for_keys() -> None:
@@ -209,7 +209,7 @@ def test_a_limited_number_of_connections_waits_for_keys() -> None:
     broker = provider.start()
     held = [shake_hands(broker, number + 1).send(word(signed("two")), 2) for number in range(key_cache.HELD_MAX)]
     assert held == [[]] * key_cache.HELD_MAX
-    assert say(shake_hands(broker, 999), signed("two")).auth_bytes == b'{"status":"invalid_token"}'
+    assert send_token(shake_hands(broker, 999), signed("two")).auth_bytes == b'{"status":"invalid_token"}'
     broker.connection_closed(1, NOW_MS)
     assert shake_hands(broker, 1_000).send(word(signed("two")), 2) == []
 
@@ -241,7 +241,7 @@ def test_keys_are_fetched_again_every_refresh_ms_and_after_a_failure_with_a_back
         now_ms += 50
     gaps = [later - earlier for earlier, later in pairwise(tries)]
     assert gaps == [100, 200, 400, 800, 1_600, 3_200]  # the next retry would exceed retry.backoff.max.ms, 10 s
-    assert say(shake_hands(broker), signed(exp=NOW_S + 9_999)).auth_bytes == b""  # the old keys stay in use
+    assert send_token(shake_hands(broker), signed(exp=NOW_S + 9_999)).auth_bytes == b""  # the old keys stay in use
 
 
 def test_a_broker_whose_keys_cannot_be_fetched_does_not_start() -> None:

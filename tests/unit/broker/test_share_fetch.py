@@ -78,8 +78,8 @@ class Member:
         return answer
 
     def acquire(self, acks: Acks = (), **changes: Any) -> list[tuple[int, int, int]]:
-        told = self.fetch(acks, **changes)
-        return [] if told is None else acquired(told)
+        reported = self.fetch(acks, **changes)
+        return [] if reported is None else acquired(reported)
 
     def acknowledge(self, *acks: tuple[int, int, Sequence[int]], **changes: Any) -> Any:
         batches = [
@@ -107,8 +107,8 @@ class Member:
         return code
 
 
-def acquired(told: Any) -> list[tuple[int, int, int]]:
-    return [(one.first_offset, one.last_offset, one.delivery_count) for one in told.acquired_records]
+def acquired(reported: Any) -> list[tuple[int, int, int]]:
+    return [(one.first_offset, one.last_offset, one.delivery_count) for one in reported.acquired_records]
 
 
 class World:
@@ -185,9 +185,9 @@ def world() -> World:
 def test_records_are_acquired_by_one_member_and_complete_when_accepted(world: World) -> None:
     world.produce(3, 4)
     one, other = world.members("one", "other")
-    told = one.fetch()
-    assert acquired(told) == [(0, 6, 1)]
-    assert [batch.last_offset for batch in split_batches(told.records)] == [2, 6]
+    reported = one.fetch()
+    assert acquired(reported) == [(0, 6, 1)]
+    assert [batch.last_offset for batch in split_batches(reported.records)] == [2, 6]
     assert other.acquire() == []
     assert one.ack_code((0, 6, [ACCEPT])) == ErrorCode.NONE
     assert other.acquire() == []
@@ -200,9 +200,9 @@ def test_released_records_are_delivered_again_with_a_higher_delivery_count(world
     one, other = world.members("one", "other")
     assert one.acquire() == [(0, 5, 1)]
     assert one.ack_code((0, 1, [ACCEPT]), (2, 3, [RELEASE, ACCEPT]), (4, 5, [REJECT])) == ErrorCode.NONE
-    told = other.fetch()
-    assert acquired(told) == [(2, 2, 2)]
-    assert [batch.base_offset for batch in split_batches(told.records)] == [2]
+    reported = other.fetch()
+    assert acquired(reported) == [(2, 2, 2)]
+    assert [batch.base_offset for batch in split_batches(reported.records)] == [2]
 
 
 def test_a_share_fetch_can_carry_acknowledgements(world: World) -> None:
@@ -210,8 +210,8 @@ def test_a_share_fetch_can_carry_acknowledgements(world: World) -> None:
     (one,) = world.members("one")
     assert one.acquire() == [(0, 1, 1)]
     world.produce(2)
-    told = one.fetch([(0, 1, [ACCEPT])])
-    assert (told.acknowledge_error_code, acquired(told)) == (0, [(2, 3, 1)])
+    reported = one.fetch([(0, 1, [ACCEPT])])
+    assert (reported.acknowledge_error_code, acquired(reported)) == (0, [(2, 3, 1)])
 
 
 def test_an_acquisition_lock_expires_unless_it_is_renewed(world: World) -> None:
@@ -254,9 +254,9 @@ def test_a_waiting_share_fetch_completes_when_records_are_released(world: World)
         ),
         2,
     )
-    told = {reply.connection_id: reply for reply in replies}
-    assert sorted(told) == [1, 2]
-    answer = Client.decode(told[2], ShareFetchRequest.SCHEMA.api_key, 2)
+    reported = {reply.connection_id: reply for reply in replies}
+    assert sorted(reported) == [1, 2]
+    answer = Client.decode(reported[2], ShareFetchRequest.SCHEMA.api_key, 2)
     assert acquired(answer.responses[0].partitions[0]) == [(0, 0, 2)]
 
 
@@ -269,8 +269,8 @@ def test_a_waiting_share_fetch_completes_when_records_are_produced(world: World)
     request = ProduceRequest(
         acks=1, timeout_ms=1_000, topic_data=[ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])]
     )
-    told = {reply.connection_id: reply for reply in world.admin.send(request, 9)}
-    answer = Client.decode(told[1], ShareFetchRequest.SCHEMA.api_key, 2)
+    reported = {reply.connection_id: reply for reply in world.admin.send(request, 9)}
+    answer = Client.decode(reported[1], ShareFetchRequest.SCHEMA.api_key, 2)
     assert acquired(answer.responses[0].partitions[0]) == [(0, 0, 1)]
 
 
@@ -394,8 +394,8 @@ def test_a_share_group_resumes_after_a_restart() -> None:
     again.pass_time(20)
     again.pass_time(20)
     (reply,) = again.broker.take_replies()
-    told = Client.decode(reply, ShareFetchRequest.SCHEMA.api_key, 2).responses[0].partitions[0]
-    assert acquired(told) == [(2, 2, 1), (4, 4, 1), (5, 5, 2), (6, 7, 1)]
+    reported = Client.decode(reply, ShareFetchRequest.SCHEMA.api_key, 2).responses[0].partitions[0]
+    assert acquired(reported) == [(2, 2, 1), (4, 4, 1), (5, 5, 2), (6, 7, 1)]
 
 
 def test_share_auto_offset_reset_sets_the_start_offset() -> None:
@@ -427,9 +427,9 @@ def test_a_new_state_epoch_fences_members_with_the_old_one(world: World) -> None
         SharePartitionKey(GROUP, world.topic_id, 0), 1, 2, lambda *_: answers.append(_), lambda *_: None, 0
     )
     assert len(answers) == 1
-    told = one.acknowledge((0, 1, [ACCEPT])).responses[0].partitions[0]
-    assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert told.current_leader.leader_id == 1
+    reported = one.acknowledge((0, 1, [ACCEPT])).responses[0].partitions[0]
+    assert reported.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert reported.current_leader.leader_id == 1
     assert one.acquire() == [(2, 3, 1)]
 
 
@@ -475,8 +475,8 @@ def test_a_share_session_reports_unknown_topics_and_partitions(world: World) -> 
         ShareFetchRequest.FetchTopic(topic_id=world.topic_id, partitions=partitions),
     ]
     answer = one.ask(topics=topics)
-    told = {topic.topic_id: topic.partitions[0].error_code for topic in answer.responses}
-    assert told == {
+    reported = {topic.topic_id: topic.partitions[0].error_code for topic in answer.responses}
+    assert reported == {
         bytes(15) + b"\x09": ErrorCode.UNKNOWN_TOPIC_ID,
         world.topic_id: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
@@ -488,17 +488,17 @@ def test_share_groups_have_metrics(world: World) -> None:
     assert one.acquire() == [(0, 3, 1)]
     assert one.ack_code((0, 0, [ACCEPT]), (1, 2, [REJECT])) == ErrorCode.NONE
     world.pass_time(LOCK_MS, one)
-    told = {
+    reported = {
         (family.name, *sample.labels.values()): sample.value
         for family in world.broker.metric_families(world.admin.now_ms)
         for sample in family.samples
         if "share" in family.name
     }
     acknowledged = "kafka_server_sharegroupmetrics_recordacknowledgements"
-    assert (told[acknowledged, "accept"], told[acknowledged, "reject"]) == (1, 2)
-    assert told["kafka_server_sharesessioncache_sharesessionscount",] == 1
-    assert told["tailrace_share_records_acquired",] == 4
-    assert told["tailrace_share_lock_timeouts",] == 1
+    assert (reported[acknowledged, "accept"], reported[acknowledged, "reject"]) == (1, 2)
+    assert reported["kafka_server_sharesessioncache_sharesessionscount",] == 1
+    assert reported["tailrace_share_records_acquired",] == 4
+    assert reported["tailrace_share_lock_timeouts",] == 1
 
 
 def test_a_state_that_cannot_be_read_is_logged_once_and_names_the_topic_id(

@@ -62,10 +62,11 @@ def assigned(broker: Broker, answer: Any) -> dict[str, list[int]]:
 
 def offsets(client: Client, group: str = "g") -> dict[str, dict[int, int]]:
     wanted = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
-    (told,) = client.ask(DescribeShareGroupOffsetsRequest(groups=[wanted]), 1).groups
-    assert told.error_code == 0
+    (reported,) = client.ask(DescribeShareGroupOffsetsRequest(groups=[wanted]), 1).groups
+    assert reported.error_code == 0
     return {
-        topic.topic_name: {one.partition_index: one.start_offset for one in topic.partitions} for topic in told.topics
+        topic.topic_name: {one.partition_index: one.start_offset for one in topic.partitions}
+        for topic in reported.topics
     }
 
 
@@ -116,8 +117,8 @@ def test_share_offsets_can_be_altered_and_deleted_while_the_group_is_empty() -> 
     named = [
         DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in ("orders", "x")
     ]
-    told = client.ask(DeleteShareGroupOffsetsRequest(group_id="g", topics=named), 0)
-    assert {one.topic_name: one.error_code for one in told.responses} == {"orders": 0, "x": 3}
+    reported = client.ask(DeleteShareGroupOffsetsRequest(group_id="g", topics=named), 0)
+    assert {one.topic_name: one.error_code for one in reported.responses} == {"orders": 0, "x": 3}
     assert offsets(client) == {}
 
 
@@ -155,8 +156,8 @@ def test_a_share_group_refuses_requests_of_other_group_types() -> None:
     topic = OffsetFetchRequest.OffsetFetchRequestTopic(name="orders", partition_indexes=[0])
     fetched = client.ask(OffsetFetchRequest(group_id="g", topics=[topic]), 7)
     assert (fetched.error_code, fetched.topics[0].partitions[0].committed_offset) == (0, -1)
-    (told,) = client.ask(ShareGroupDescribeRequest(group_ids=["other"]), 1).groups
-    assert told.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    (reported,) = client.ask(ShareGroupDescribeRequest(group_ids=["other"]), 1).groups
+    assert reported.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_the_share_coordinator_returns_written_state_and_fences_older_leaders() -> None:
@@ -168,8 +169,8 @@ def test_the_share_coordinator_returns_written_state_and_fences_older_leaders() 
         partition=0, state_epoch=2, leader_epoch=0, start_offset=3, delivery_complete_count=3, state_batches=[batch]
     )
     topic = WriteShareGroupStateRequest.WriteStateData(topic_id=topic_id, partitions=[written])
-    told = client.ask(WriteShareGroupStateRequest(group_id="g", topics=[topic]), 1)
-    assert told.results[0].partitions[0].error_code == 0
+    reported = client.ask(WriteShareGroupStateRequest(group_id="g", topics=[topic]), 1)
+    assert reported.results[0].partitions[0].error_code == 0
     read = ReadShareGroupStateRequest.ReadStateData(
         topic_id=topic_id, partitions=[ReadShareGroupStateRequest.PartitionData(partition=0, leader_epoch=4)]
     )

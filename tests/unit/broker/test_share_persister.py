@@ -71,7 +71,7 @@ def starts(request: OutgoingRequest) -> dict[int, int]:
     return {one.partition: one.start_offset for topic in body.topics for one in topic.partitions}
 
 
-def told(codes: dict[int, ErrorCode]) -> WriteShareGroupStateResponse:
+def reported(codes: dict[int, ErrorCode]) -> WriteShareGroupStateResponse:
     response = WriteShareGroupStateResponse
     partitions = [response.PartitionResult(partition=one, error_code=code) for one, code in codes.items()]
     return response(results=[response.WriteStateResult(topic_id=TOPIC, partitions=partitions)])
@@ -94,10 +94,10 @@ def test_writes_of_a_group_are_sent_together_after_the_request_in_flight() -> No
         world.write(key, 5)
     (first,) = world.sent()
     assert starts(first) == {0: 5}
-    first.answered(told({0: ErrorCode.NONE}), 10)
+    first.answered(reported({0: ErrorCode.NONE}), 10)
     (second,) = world.sent()
     assert starts(second) == {1: 5, 2: 5}
-    second.answered(told({1: ErrorCode.NONE, 2: ErrorCode.FENCED_LEADER_EPOCH}), 20)
+    second.answered(reported({1: ErrorCode.NONE, 2: ErrorCode.FENCED_LEADER_EPOCH}), 20)
     assert world.answers == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH]
 
 
@@ -115,7 +115,7 @@ def test_a_write_is_retried_at_the_current_coordinator(code: ErrorCode) -> None:
     world.states.coordinator = 2
     world.write(A, 5)
     (request,) = world.sent()
-    request.answered(told({0: code}), 10)
+    request.answered(reported({0: code}), 10)
     assert world.persister.next_deadline_ms() == 10 + RETRY_MS
     world.states.coordinator = 1
     world.persister.tick(10 + RETRY_MS)
@@ -175,7 +175,7 @@ def test_a_response_without_the_partition_is_an_unknown_server_error() -> None:
     world = World()
     world.states.coordinator = 2
     world.write(A, 5)
-    world.sent()[0].answered(told({1: ErrorCode.NONE}), 10)
+    world.sent()[0].answered(reported({1: ErrorCode.NONE}), 10)
     assert world.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 

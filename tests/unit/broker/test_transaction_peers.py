@@ -56,7 +56,7 @@ class World:
 
 
 def marked(request: OutgoingRequest, codes: dict[TopicPartition, ErrorCode] | None = None) -> WriteTxnMarkersResponse:
-    """The answer of a broker that writes everything but what is said."""
+    """Return the response of a broker that writes all markers except the given ones."""
     body = request.body
     assert isinstance(body, WriteTxnMarkersRequest)
     response = WriteTxnMarkersResponse
@@ -130,21 +130,21 @@ def test_a_marker_waits_until_the_leader_is_registered() -> None:
 
 
 def ask(world: World, coordinator: int, *, is_added: bool = True) -> tuple[list[Any], dict[int, OutgoingRequest]]:
-    told: list[Any] = []
+    reported: list[Any] = []
     world.peers.ask_coordinator(
         coordinator,
         "t",
         ProducerIdAndEpoch(5, 4),
         [A, B],
-        lambda errors, _: told.append(errors),
+        lambda errors, _: reported.append(errors),
         0,
         is_added=is_added,
     )
-    return told, world.sent()
+    return reported, world.sent()
 
 
 def test_partitions_are_verified_at_a_coordinator_on_another_broker() -> None:
-    told, sent = ask(World(), 3, is_added=False)
+    reported, sent = ask(World(), 3, is_added=False)
     body = sent[9003].body
     assert isinstance(body, AddPartitionsToTxnRequest)
     (one,) = body.transactions
@@ -163,16 +163,16 @@ def test_partitions_are_verified_at_a_coordinator_on_another_broker() -> None:
         ),
         1,
     )
-    assert told == [{A: ErrorCode.NONE, B: ErrorCode.TRANSACTION_ABORTABLE}]
+    assert reported == [{A: ErrorCode.NONE, B: ErrorCode.TRANSACTION_ABORTABLE}]
 
 
 def test_an_unreachable_or_refusing_coordinator_gives_an_error_for_each_partition() -> None:
-    told, sent = ask(World(), 3)
+    reported, sent = ask(World(), 3)
     sent[9003].failed(Failure.LOST, 1)
-    assert told == [dict.fromkeys([A, B], ErrorCode.NETWORK_EXCEPTION)]
-    told, sent = ask(World(), 3)
+    assert reported == [dict.fromkeys([A, B], ErrorCode.NETWORK_EXCEPTION)]
+    reported, sent = ask(World(), 3)
     sent[9003].answered(AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED), 1)
-    assert told == [dict.fromkeys([A, B], ErrorCode.INVALID_TXN_STATE)]
-    told, sent = ask(World(), 9)
+    assert reported == [dict.fromkeys([A, B], ErrorCode.INVALID_TXN_STATE)]
+    reported, sent = ask(World(), 9)
     assert not sent
-    assert told == [dict.fromkeys([A, B], ErrorCode.COORDINATOR_NOT_AVAILABLE)]
+    assert reported == [dict.fromkeys([A, B], ErrorCode.COORDINATOR_NOT_AVAILABLE)]

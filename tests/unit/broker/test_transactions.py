@@ -26,9 +26,9 @@ class Producer:
         self.client = client
         self.transactional_id = transactional_id
         client.ask(m.FindCoordinatorRequest(key_type=1, coordinator_keys=[transactional_id]), 4)
-        told = self.init(timeout_ms)
-        assert told.error_code == 0
-        self.producer_id, self.epoch = told.producer_id, told.producer_epoch
+        reported = self.init(timeout_ms)
+        assert reported.error_code == 0
+        self.producer_id, self.epoch = reported.producer_id, reported.producer_epoch
         self.sequences: dict[int, int] = {}
 
     def init(self, timeout_ms: int = 10_000) -> Any:
@@ -62,17 +62,21 @@ class Producer:
             producer_epoch=self.epoch,
             committed=commit,
         )
-        told = self.client.ask(request, 5)
-        if not told.error_code:
-            self.producer_id, self.epoch = told.producer_id, told.producer_epoch
+        reported = self.client.ask(request, 5)
+        if not reported.error_code:
+            self.producer_id, self.epoch = reported.producer_id, reported.producer_epoch
             self.sequences.clear()
-        return int(told.error_code)
+        return int(reported.error_code)
 
     def state(self) -> tuple[str, int, list[tuple[str, list[int]]]]:
-        (told,) = self.client.ask(
+        (reported,) = self.client.ask(
             m.DescribeTransactionsRequest(transactional_ids=[self.transactional_id]), 0
         ).transaction_states
-        return told.transaction_state, told.producer_epoch, [(one.topic, one.partitions) for one in told.topics]
+        return (
+            reported.transaction_state,
+            reported.producer_epoch,
+            [(one.topic, one.partitions) for one in reported.topics],
+        )
 
 
 def opened(files: MemoryFiles | None = None, **settings: str) -> tuple[Broker, Client]:
@@ -111,8 +115,8 @@ def test_an_idle_transactional_id_expires() -> None:
     assert busy.write() == 0
     client.now_ms += 3_600_001
     broker.tick(client.now_ms)
-    told = client.ask(m.DescribeTransactionsRequest(transactional_ids=["idle", "busy"]), 0).transaction_states
-    assert [one.error_code for one in told] == [105, 0]
+    reported = client.ask(m.DescribeTransactionsRequest(transactional_ids=["idle", "busy"]), 0).transaction_states
+    assert [one.error_code for one in reported] == [105, 0]
     assert idle.init().producer_epoch == 0
 
 

@@ -116,12 +116,12 @@ def test_a_later_produce_does_not_time_out_before_an_earlier_one() -> None:
     assert leader.answers() == []
     leader.broker.tick(NOW_MS + 1_000)
     replies = leader.broker.take_replies()
-    told = []
+    reported = []
     for reply in replies:
         data = b"".join(bytes(part) for part in reply.parts or ())  # type: ignore[arg-type]
         answer: Any = ProduceResponse.decode(data, VERSION, read_response_header(0, VERSION, data)[1])
-        told.append((struct.unpack_from(">i", data)[0], answer.responses[0].partition_responses[0].error_code))
-    assert told == [(1, ErrorCode.REQUEST_TIMED_OUT), (2, ErrorCode.REQUEST_TIMED_OUT)]
+        reported.append((struct.unpack_from(">i", data)[0], answer.responses[0].partition_responses[0].error_code))
+    assert reported == [(1, ErrorCode.REQUEST_TIMED_OUT), (2, ErrorCode.REQUEST_TIMED_OUT)]
 
 
 def test_a_shrunk_isr_refuses_waiting_and_new_produce_requests() -> None:

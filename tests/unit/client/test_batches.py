@@ -20,7 +20,7 @@ COMMITTED = FetchOptions(isolation=IsolationLevel.READ_COMMITTED)
 
 
 class FakeLog:
-    """A partition that returns at most so many batches per response."""
+    """A partition that returns a limited number of batches per response."""
 
     def __init__(self, *batches: bytearray, first: int = 0, per_answer: int = 100) -> None:
         self.batches: list[RecordBatch] = []

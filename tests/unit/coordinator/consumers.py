@@ -22,7 +22,7 @@ GROUP = "group"
 
 
 def image_of(topics: Mapping[str, int], offset: int = 1) -> MetadataImage:
-    """Topics with so many partitions each; a topic's id comes from its name."""
+    """Topics with their numbers of partitions; a topic's id comes from its name."""
     images = {
         name: TopicImage(
             name,
@@ -111,14 +111,14 @@ class Consumer:
     member_id: str = ""
     epoch: int = 0
     owned: set[tuple[bytes, int]] = field(default_factory=set)
-    says_all: bool = True
+    reports_all: bool = True
 
     def beat(self) -> ConsumerHeartbeat:
         joins = self.epoch == 0
         owned: dict[bytes, list[int]] = {}
         for topic, partition in sorted(self.owned):
             owned.setdefault(topic, []).append(partition)
-        says_all = joins or self.says_all
+        reports_all = joins or self.reports_all
         return ConsumerHeartbeat(
             group_id=GROUP,
             member_id=self.member_id,
@@ -126,10 +126,10 @@ class Consumer:
             client_id=self.name,
             client_host="/127.0.0.1",
             instance_id=self.instance_id,
-            rebalance_timeout_ms=60_000 if says_all else -1,
-            topic_names=frozenset(self.topics) if says_all else None,
-            topic_pattern=self.pattern if says_all else None,
-            owned=owned if says_all else None,
+            rebalance_timeout_ms=60_000 if reports_all else -1,
+            topic_names=frozenset(self.topics) if reports_all else None,
+            topic_pattern=self.pattern if reports_all else None,
+            owned=owned if reports_all else None,
         )
 
     def heartbeat(self, coordinator: Coordinator, *, is_answer_lost: bool = False) -> None:

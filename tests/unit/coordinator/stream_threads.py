@@ -107,22 +107,22 @@ class Thread:
     process: str = ""
     epoch: int = 0
     tasks: Tasks = field(default_factory=Tasks)
-    says_all: bool = True
+    reports_all: bool = True
     statuses: tuple[int, ...] = ()
 
     def beat(self) -> StreamsHeartbeat:
         joins = self.epoch == 0
-        says_all = joins or self.says_all
+        reports_all = joins or self.reports_all
         return StreamsHeartbeat(
             group_id=GROUP,
             member_id=self.name,
             member_epoch=self.epoch,
             client_id=self.name,
             client_host="/127.0.0.1",
-            rebalance_timeout_ms=60_000 if says_all else -1,
+            rebalance_timeout_ms=60_000 if reports_all else -1,
             topology=COUNTING if joins else None,
-            owned=self.tasks if says_all else None,
-            process_id=self.process or self.name if says_all else None,
+            owned=self.tasks if reports_all else None,
+            process_id=self.process or self.name if reports_all else None,
         )
 
     def heartbeat(self, coordinator: Coordinator, *, is_answer_lost: bool = False) -> None:

@@ -42,7 +42,7 @@ def test_a_member_that_does_not_revoke_in_time_is_fenced():
     coordinator, a, b = Coordinator({"t": 2}), Consumer("a"), Consumer("b")
     a.heartbeat(coordinator)
     b.heartbeat(coordinator)
-    a.says_all = False
+    a.reports_all = False
     a.heartbeat(coordinator)
     for _ in range(13):
         coordinator.advance(5_000)

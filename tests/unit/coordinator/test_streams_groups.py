@@ -28,7 +28,7 @@ from tests.unit.coordinator.stream_threads import (
 EVERYTHING = {("0", 0), ("0", 1), ("1", 0), ("1", 1)}
 
 
-def settle(coordinator: Coordinator, *threads: Thread) -> None:
+def run_pending(coordinator: Coordinator, *threads: Thread) -> None:
     for _ in range(6):
         for thread in threads:
             thread.heartbeat(coordinator)
@@ -91,13 +91,13 @@ def test_standby_tasks_are_assigned_to_other_processes():
     settings = replace(SOON, standby_replicas=1)
     coordinator = Coordinator(ALL, settings)
     threads = [Thread("a1", "a"), Thread("a2", "a"), Thread("b1", "b")]
-    settle(coordinator, *threads)
+    run_pending(coordinator, *threads)
     of_a = threads[0].active | threads[1].active
     assert of_a | threads[2].active == EVERYTHING
     assert {task for task in threads[2].active if task[0] == "1"} == threads[0].standby | threads[1].standby
     assert threads[2].standby == {task for task in of_a if task[0] == "1"}
     coordinator.settings = SOON
-    settle(coordinator, *threads)
+    run_pending(coordinator, *threads)
     assert not any(thread.standby for thread in threads), "a change of the configuration counts at once"
 
 
@@ -108,7 +108,7 @@ def test_the_first_assignment_waits_for_the_initial_rebalance_delay():
         thread.heartbeat(coordinator)
         assert (thread.active, thread.statuses) == (set(), (Status.ASSIGNMENT_DELAYED,))
     coordinator.advance(3_000)
-    settle(coordinator, a, b)
+    run_pending(coordinator, a, b)
     assert len(a.active) == len(b.active) == 2
     assert [member.previous_epoch for member in coordinator.group.members.values()] == [1, 1], "nobody had to let go"
 
@@ -127,7 +127,7 @@ def test_the_assignment_interval_limits_target_assignments():
 
 def test_a_silent_member_is_fenced_and_others_get_its_tasks():
     coordinator, a, b = Coordinator(ALL), Thread("a"), Thread("b")
-    settle(coordinator, a, b)
+    run_pending(coordinator, a, b)
     for _ in range(10):
         coordinator.advance(5_000)
         b.heartbeat(coordinator)
@@ -140,7 +140,7 @@ def test_a_member_that_does_not_revoke_in_time_is_fenced():
     coordinator, a, b = Coordinator(ALL), Thread("a"), Thread("b")
     a.heartbeat(coordinator)
     b.heartbeat(coordinator)
-    a.says_all = False
+    a.reports_all = False
     a.heartbeat(coordinator)
     for _ in range(13):
         coordinator.advance(5_000)
@@ -174,7 +174,7 @@ def test_a_changed_topology_is_refused():
 
 def test_a_shutdown_request_stays_until_all_members_have_left():
     coordinator, a, b = Coordinator(ALL), Thread("a"), Thread("b")
-    settle(coordinator, a, b)
+    run_pending(coordinator, a, b)
     coordinator.heartbeat(a.beat()._replace(member_epoch=-1, asks_shutdown=True))
     b.heartbeat(coordinator)
     assert b.statuses == (Status.SHUTDOWN_APPLICATION,)
@@ -187,17 +187,17 @@ def test_a_shutdown_request_stays_until_all_members_have_left():
 @pytest.mark.parametrize("compact", [False, True])
 def test_another_coordinator_continues_from_the_log(compact):
     coordinator, a, b = Coordinator(ALL), Thread("a"), Thread("b")
-    settle(coordinator, a, b)
+    run_pending(coordinator, a, b)
     before = {name: thread.active for name, thread in (("a", a), ("b", b))}
     epochs = (a.epoch, b.epoch, coordinator.group.epoch)
     coordinator.reload(compact=compact)
-    settle(coordinator, a, b)
+    run_pending(coordinator, a, b)
     assert {name: thread.active for name, thread in (("a", a), ("b", b))} == before
     assert (a.epoch, b.epoch, coordinator.group.epoch) == epochs
     coordinator.advance(44_000)
     a.heartbeat(coordinator)
     coordinator.advance(2_000)
-    settle(coordinator, a)
+    run_pending(coordinator, a)
     assert a.active == EVERYTHING, "b had a session, and did not use it"
 
 
@@ -219,7 +219,7 @@ def test_commits_are_accepted_for_tasks_that_the_member_has_had_since_that_epoch
     coordinator, a, b = Coordinator(ALL), Thread("a"), Thread("b")
     a.heartbeat(coordinator)
     first = a.epoch
-    settle(coordinator, a, b)
+    run_pending(coordinator, a, b)
     kept = sorted(number for name, number in a.active if name == "0")
     lost = sorted({0, 1} - set(kept))
 

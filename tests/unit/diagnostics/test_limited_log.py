@@ -15,8 +15,8 @@ def test_the_first_line_is_written_and_the_next_ones_are_counted(caplog: pytest.
         log.write(logging.WARNING, "noise", now_ms, "hello", client="me") for now_ms in range(0, 2 * INTERVAL_MS, 10)
     ]
     assert written.count(True) == 2
-    told = [(record.getMessage(), record.__dict__["fields"]) for record in caplog.records]
-    assert told == [("hello", {"client": "me"}), ("hello", {"client": "me", "more_like_it": 999})]
+    reported = [(record.getMessage(), record.__dict__["fields"]) for record in caplog.records]
+    assert reported == [("hello", {"client": "me"}), ("hello", {"client": "me", "more_like_it": 999})]
 
 
 def test_other_kinds_are_counted_apart(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ from tests.simulation.node import Asked, Consumer, Node, broker, registration, r
 from tests.support.batches import batch
 
 
-def told(asked: Asked) -> list[int]:
+def reported(asked: Asked) -> list[int]:
     return [index for _, index in asked.partitions]
 
 
@@ -33,7 +33,7 @@ def test_f2_epoch_minus_one_opens_no_session() -> None:
     node = Node()
     partitions = three(node)
     asked = node.fetch([want(one, 0) for one in partitions], epoch=-1)
-    assert (asked.response.session_id, told(asked)) == (0, [0, 1, 2])
+    assert (asked.response.session_id, reported(asked)) == (0, [0, 1, 2])
     assert asked.fetch.context.kind == "sessionless"
     assert len(node.sessions) == 0
 
@@ -50,7 +50,7 @@ def test_f2_epoch_zero_opens_a_session_and_returns_all_partitions() -> None:
     node = Node()
     asked = node.fetch([want(one, 0) for one in three(node)], epoch=0)
     assert asked.fetch.context.kind == "full"
-    assert (asked.response.session_id, told(asked)) == (1, [0, 1, 2])
+    assert (asked.response.session_id, reported(asked)) == (1, [0, 1, 2])
     session = node.sessions.get(1)
     assert session is not None
     assert (session.epoch, len(session), session.uses_topic_ids, session.is_privileged) == (1, 3, True, False)
@@ -63,13 +63,13 @@ def test_f2_an_incremental_response_has_only_changed_partitions() -> None:
     consumer.poll()
     asked = consumer.poll()
     assert asked.fetch.context.kind == "incremental"
-    assert (asked.response.session_id, told(asked)) == (1, [])
+    assert (asked.response.session_id, reported(asked)) == (1, [])
     node.append(partitions[1], b"a")
-    assert told(consumer.poll()) == [1]
+    assert reported(consumer.poll()) == [1]
     # The client's offset has not moved, so the records are sent again.
-    assert told(consumer.poll()) == [1]
+    assert reported(consumer.poll()) == [1]
     consumer.move(partitions[1], 1)
-    assert told(consumer.poll()) == []
+    assert reported(consumer.poll()) == []
 
 
 def test_f2_an_unknown_session_and_a_wrong_epoch_are_errors_without_partitions() -> None:
@@ -141,7 +141,7 @@ def test_f2_forgotten_partitions_are_not_in_later_responses() -> None:
         consumer.poll(forget=[partitions[1].key])
         for partition in partitions:
             node.append(partition, b"a")
-        assert told(consumer.poll()) == [0, 2]
+        assert reported(consumer.poll()) == [0, 2]
         for partition in partitions:
             consumer.move(partition, partition.log.log_end_offset)
         consumer.poll(forget=[partition.key for partition in partitions])
@@ -154,11 +154,11 @@ def test_f2_incremental_requests_add_and_change_partitions() -> None:
     consumer.poll()
     consumer.move(second, 2)
     consumer.move(third, 0)
-    assert told(consumer.poll()) == [1, 2]
+    assert reported(consumer.poll()) == [1, 2]
     consumer.move(third, 2)
     consumer.move(first, 1)
     asked = consumer.poll()
-    assert told(asked) == [0]
+    assert reported(asked) == [0]
     assert asked.only.records
 
 
@@ -175,7 +175,7 @@ def test_f2_a_session_without_partitions_is_closed() -> None:
     consumer.poll()
     consumer.move(second, 0)
     asked = consumer.poll(forget=[first.key, second.key])
-    assert (asked.response.session_id, told(asked)) == (0, [1])
+    assert (asked.response.session_id, reported(asked)) == (0, [1])
     assert node.purgatory.statistics().linked_keys == 0
 
 
@@ -191,7 +191,7 @@ def test_a_partition_named_twice_has_its_first_place_and_its_last_values() -> No
     node = Node()
     first, second, _ = three(node, records=2)
     asked = node.fetch([want(first, 0), want(second, 0), want(first, 2)])
-    assert told(asked) == [0, 1]
+    assert reported(asked) == [0, 1]
     assert not asked.partitions["topic", 0].records
 
 
@@ -205,17 +205,17 @@ def test_f2_a_moved_high_watermark_or_log_start_is_a_change() -> None:
     node.append(partition, b"a", b"b")
     consumer = Consumer(node, [want(partition, 2)])  # ahead of the high watermark
     consumer.poll()
-    assert told(consumer.poll()) == []
+    assert reported(consumer.poll()) == []
     partition.log.advance_high_watermark(1)
     asked = consumer.poll()
-    assert (told(asked), asked.only.high_watermark, bool(asked.only.records)) == ([0], 1, False)
-    assert told(consumer.poll()) == []
+    assert (reported(asked), asked.only.high_watermark, bool(asked.only.records)) == ([0], 1, False)
+    assert reported(consumer.poll()) == []
     partition.log.advance_high_watermark(2)
-    assert told(consumer.poll()) == [0]
+    assert reported(consumer.poll()) == [0]
     partition.delete_records(1, node.now_ms)
     asked = consumer.poll()
-    assert (told(asked), asked.only.log_start_offset) == ([0], 1)
-    assert told(consumer.poll()) == []
+    assert (reported(asked), asked.only.log_start_offset) == ([0], 1)
+    assert reported(consumer.poll()) == []
 
 
 def test_f2_an_error_is_in_every_response_and_its_end_in_one() -> None:
@@ -226,7 +226,7 @@ def test_f2_an_error_is_in_every_response_and_its_end_in_one() -> None:
         assert consumer.poll().only.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     consumer.move(partition, 0)
     assert consumer.poll().only.error_code == ErrorCode.NONE
-    assert told(consumer.poll()) == []
+    assert reported(consumer.poll()) == []
 
 
 def test_f2_a_diverging_epoch_is_in_every_response() -> None:
@@ -273,7 +273,7 @@ def test_f2_changes_left_out_by_throttling_are_in_the_next_response() -> None:
     (response,) = seen
     assert (response.throttle_time_ms, response.session_id, response.responses) == (100, 1, [])
     consumer.epoch = 2
-    assert told(consumer.poll()) == [0]
+    assert reported(consumer.poll()) == [0]
 
 
 def test_f2_a_new_request_of_a_session_invalidates_the_waiting_one() -> None:
@@ -287,8 +287,8 @@ def test_f2_a_new_request_of_a_session_invalidates_the_waiting_one() -> None:
     assert second.is_waiting
     node.append(partition, b"a")
     assert first.response.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
-    assert (first.response.session_id, told(first)) == (1, [])
-    assert told(second) == [0]
+    assert (first.response.session_id, reported(first)) == (1, [])
+    assert reported(second) == [0]
 
 
 def test_f2_a_waiting_fetch_of_a_closed_session_is_answered() -> None:
@@ -301,7 +301,7 @@ def test_f2_a_waiting_fetch_of_a_closed_session_is_answered() -> None:
     node.append(partition, b"a")
     assert waiting.is_waiting  # nothing wakes it any longer
     node.pass_ms(500)
-    assert told(waiting) == [0]
+    assert reported(waiting) == [0]
     assert consumer.poll().response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
@@ -499,7 +499,7 @@ def test_a_rewritten_log_of_equal_high_watermark_is_a_change_for_a_client_with_a
     node.apply(partition, registration(3, (1, 2, 3), leader_epoch=4, partition_epoch=1))
     consumer = Consumer(node, [want(partition, 2, last_epoch=0)])
     consumer.poll()
-    assert told(consumer.poll()) == []
+    assert reported(consumer.poll()) == []
     partition.log.truncate_to(1, node.now_ms)
     take(1, epoch=4)
     assert consumer.poll().only.diverging_epoch.end_offset == 1
@@ -521,7 +521,7 @@ def test_a_session_above_the_partition_limit_is_not_opened(monkeypatch: pytest.M
     wanted = [want(one, 0) for one in partitions]
     assert node.fetch(wanted, epoch=0).response.session_id == 1
     second = node.fetch(wanted, epoch=0)
-    assert (second.response.session_id, told(second)) == (0, [0, 1, 2])
+    assert (second.response.session_id, reported(second)) == (0, [0, 1, 2])
     assert node.sessions.statistics().partitions == 3
 
 
@@ -552,7 +552,7 @@ def test_a_session_that_grows_above_the_partition_limit_is_closed(monkeypatch: p
     assert node.fetch([want(first, 0)], epoch=0).response.session_id == 1
     assert node.fetch([want(second, 0)], session=1, epoch=1).response.error_code == ErrorCode.NONE
     grown = node.fetch([want(third, 0)], session=1, epoch=2)
-    assert (grown.response.error_code, told(grown)) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, [])
+    assert (grown.response.error_code, reported(grown)) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, [])
     assert (len(node.sessions), node.sessions.statistics().partitions) == (0, 0)
 
 

@@ -27,30 +27,30 @@ def open_partition(path: Path) -> PartitionLog:
     return open_exact(DiskFiles(), folder, NOW_MS).log
 
 
-def assert_tells_the_read(log: PartitionLog, offset: int, max_bytes: int, isolation: Isolation) -> ReadExplanation:
-    told = explain_offset(log, offset, max_bytes, isolation)
+def assert_explains_the_read(log: PartitionLog, offset: int, max_bytes: int, isolation: Isolation) -> ReadExplanation:
+    reported = explain_offset(log, offset, max_bytes, isolation)
     if not log.log_start_offset <= offset <= log.log_end_offset:
         with pytest.raises(OffsetOutOfRange) as refused:
             log.read(offset, max_bytes, isolation, at_least_one=True)
-        assert told.empty_because == str(refused.value)
-        return told
+        assert reported.empty_because == str(refused.value)
+        return reported
     read = log.read(offset, max_bytes, isolation, at_least_one=True)
     if read.slice is None:
-        assert told.slice is None
-        assert told.empty_because
+        assert reported.slice is None
+        assert reported.empty_because
     else:
-        assert told.slice is not None
-        assert (told.slice.path, told.slice.position, told.slice.size) == (
+        assert reported.slice is not None
+        assert (reported.slice.path, reported.slice.position, reported.slice.size) == (
             read.slice.file.path,
             read.slice.position,
             read.slice.size,
         )
-        walked = told.walks[-1].walked
+        walked = reported.walks[-1].walked
         assert walked[-1].is_match
         assert walked[-1].position == read.slice.position
         assert all(batch.last_offset < offset for batch in walked[:-1])
-    assert told.aborted == read.aborted
-    return told
+    assert reported.aborted == read.aborted
+    return reported
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -59,14 +59,14 @@ def test_an_explanation_has_the_slice_of_the_read(name: str, isolation: Isolatio
     log = open_partition(golden(name).unpack(tmp_path))
     for offset in range(-1, log.log_end_offset + 2):
         for max_bytes in (1, 500, 1_000_000):
-            assert_tells_the_read(log, offset, max_bytes, isolation)
+            assert_explains_the_read(log, offset, max_bytes, isolation)
 
 
 def test_each_probe_halves_the_index(tmp_path: Path) -> None:
     log = open_partition(write_directory(tmp_path / "data", "plain"))
     for offset in range(log.log_end_offset):
-        told = explain_offset(log, offset, 100, Isolation.LOG_END)
-        search = told.walks[0].search
+        reported = explain_offset(log, offset, 100, Isolation.LOG_END)
+        search = reported.walks[0].search
         low, high = 0, search.entries - 1
         for probe in search.probes:
             assert probe.slot == (low + high) // 2
@@ -74,9 +74,9 @@ def test_each_probe_halves_the_index(tmp_path: Path) -> None:
             low, high = (probe.slot + 1, high) if probe.is_at_or_below else (low, probe.slot - 1)
         assert low > high
         assert search.slot == high
-        index = log.segments[told.walks[0].slot].offset_index
+        index = log.segments[reported.walks[0].slot].offset_index
         assert (search.key, search.points_to) == tuple(index.lookup(offset))
-        assert told.walks[0].walk_start == search.points_to
+        assert reported.walks[0].walk_start == search.points_to
 
 
 @pytest.mark.parametrize("name", ["timestamps-out-of-order", "codecs", "log-append-time", "message-format-v1"])
@@ -84,13 +84,13 @@ def test_an_explained_lookup_by_time_has_the_result_of_the_lookup(name: str, tmp
     log = open_partition(golden(name).unpack(tmp_path))
     times = {header.max_timestamp + n for segment in log.segments for header in segment.headers() for n in (-1, 0, 1)}
     for timestamp in sorted(time for time in times if time >= 0):
-        told = explain_timestamp(log, timestamp)
-        assert told.found == find_offset(log, timestamp)
-        assert [segment.is_reached for segment in told.segments[:-1]] == [False] * (len(told.segments) - 1)
-        if told.found is not None:
-            assert told.walk is not None
-            assert told.walk.walked[-1].is_match
-            assert told.walk.walked[-1].last_offset >= told.found.offset
+        reported = explain_timestamp(log, timestamp)
+        assert reported.found == find_offset(log, timestamp)
+        assert [segment.is_reached for segment in reported.segments[:-1]] == [False] * (len(reported.segments) - 1)
+        if reported.found is not None:
+            assert reported.walk is not None
+            assert reported.walk.walked[-1].is_match
+            assert reported.walk.walked[-1].last_offset >= reported.found.offset
 
 
 def test_the_cost_counts_the_bytes_that_were_read() -> None:
@@ -99,27 +99,27 @@ def test_the_cost_counts_the_bytes_that_were_read() -> None:
         append(log, b"x" * 150, leader_epoch=0)
         assert n == log.log_end_offset - 1
     replicate(log)
-    told = explain_offset(log, 57, 4096, Isolation.READ_UNCOMMITTED)
-    assert told.cost is not None
-    assert told.cost.index_probes == len(told.walks[0].search.probes) > 0
-    assert told.cost.index_pages == 1
-    assert told.slice is not None
-    last = told.walks[0].walked[-1]
-    assert told.cost.bytes_read >= last.position + 61 - told.walks[0].walk_start
-    assert told.cost.reads >= 1
-    first_page, last_page = told.slice.position // 4096, (told.slice.position + told.slice.size - 1) // 4096
-    assert told.cost.slice_pages == last_page - first_page + 1
+    reported = explain_offset(log, 57, 4096, Isolation.READ_UNCOMMITTED)
+    assert reported.cost is not None
+    assert reported.cost.index_probes == len(reported.walks[0].search.probes) > 0
+    assert reported.cost.index_pages == 1
+    assert reported.slice is not None
+    last = reported.walks[0].walked[-1]
+    assert reported.cost.bytes_read >= last.position + 61 - reported.walks[0].walk_start
+    assert reported.cost.reads >= 1
+    first_page, last_page = reported.slice.position // 4096, (reported.slice.position + reported.slice.size - 1) // 4096
+    assert reported.cost.slice_pages == last_page - first_page + 1
 
 
 def test_a_walk_that_finds_no_batch_continues_in_the_next_segment(tmp_path: Path) -> None:
     log = open_partition(golden("compacted").unpack(tmp_path))
     empty_handed = [
-        told
+        reported
         for offset in range(log.log_end_offset)
-        if len((told := assert_tells_the_read(log, offset, 1000, Isolation.LOG_END)).walks) > 1
+        if len((reported := assert_explains_the_read(log, offset, 1000, Isolation.LOG_END)).walks) > 1
     ]
-    for told in empty_handed:
-        assert not any(batch.is_match for walk in told.walks[:-1] for batch in walk.walked)
+    for reported in empty_handed:
+        assert not any(batch.is_match for walk in reported.walks[:-1] for batch in walk.walked)
 
 
 def test_a_read_ends_at_the_explained_position(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_the_high_watermark_is_that_of_the_checkpoint(tmp_path: Path) -> None:
 
 
 class VanishingFiles(DiskFiles):
-    """Lists a segment that is gone by the time it is opened, so many times."""
+    """Lists a segment that is gone each time it is opened, for a number of times."""
 
     def __init__(self, times: int) -> None:
         self.times = times

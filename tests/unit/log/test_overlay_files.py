@@ -130,13 +130,13 @@ def test_changes_list_the_writes_that_the_disk_would_have_seen(folder: str) -> N
     files.write(f"{folder}/same", b"same", sync=True)
     (Path(folder) / "other").write_bytes(b"other")
     files.write(f"{folder}/other", b"OTHER!", sync=True)
-    told = {Path(change.path).name: change for change in files.changes()}
-    assert {name: change.what for name, change in told.items()} == {
+    reported = {Path(change.path).name: change for change in files.changes()}
+    assert {name: change.what for name, change in reported.items()} == {
         "log": "cut",
         "moved": "renamed",
         "new": "created",
         "gone": "removed",
         "other": "rewritten",
     }
-    assert (told["log"].size_before, told["log"].size) == (100, 60)
-    assert told["moved"].renamed_from == f"{folder}/small"
+    assert (reported["log"].size_before, reported["log"].size) == (100, 60)
+    assert reported["moved"].renamed_from == f"{folder}/small"

@@ -36,7 +36,7 @@ def verify(path: Path, *, deep: bool = True, is_clean: bool | None = None) -> Pa
     return verify_partition(FILES, folder, deep=deep)
 
 
-def told(result: PartitionResult) -> list[str]:
+def reported(result: PartitionResult) -> list[str]:
     return [f"{Path(finding.path).name} {finding.position}: {finding.message}" for finding in result.problems]
 
 
@@ -46,9 +46,9 @@ def test_directories_of_kafka_have_no_findings(name: str, tmp_path: Path) -> Non
     before = contents(tmp_path)
     result = verify(path, is_clean=golden(name).manifest["ended"] == "clean")
     if name in DAMAGED:
-        assert DAMAGED[name] in " ".join(told(result))
+        assert DAMAGED[name] in " ".join(reported(result))
     else:
-        assert told(result) == []
+        assert reported(result) == []
     assert contents(tmp_path) == before
 
 
@@ -56,14 +56,14 @@ def test_directories_of_kafka_have_no_findings(name: str, tmp_path: Path) -> Non
 def test_directories_recovered_by_kafka_have_no_findings(name: str, tmp_path: Path) -> None:
     if golden(name).manifest["ended"] != "crashed":
         pytest.skip("not crashed")
-    assert told(verify(golden(name).unpack(tmp_path, "recovered"))) == []
+    assert reported(verify(golden(name).unpack(tmp_path, "recovered"))) == []
 
 
 @pytest.mark.parametrize("name", golden_names("data_dir"))
 def test_the_directory_of_a_broker_has_no_findings(name: str, tmp_path: Path) -> None:
     directory = look_at(FILES, str(golden(name).unpack(tmp_path)))
     results = [verify_partition(FILES, folder, deep=True) for folder in directory.folders]
-    assert [line for result in results for line in told(result)] == []
+    assert [line for result in results for line in reported(result)] == []
     assert verify_directory(directory, results) == []
 
 
@@ -74,7 +74,7 @@ def test_our_own_log_has_no_findings_and_is_read_completely(clean: bool, tmp_pat
     for folder in directory.folders:
         seen: list[int] = []
         result = verify_partition(FILES, folder, deep=True, advance=seen.append)
-        assert told(result) == []
+        assert reported(result) == []
         assert sum(seen) == result.size == log_bytes(FILES, folder) > 0
         assert result.records > 0
         assert result.end_offset == folder.high_watermark
@@ -113,7 +113,7 @@ def test_every_flipped_byte_of_a_batch_is_found(partition: Partition) -> None:
     original = partition.log.read_bytes()
     for position in range(start, end):
         partition.change(partition.log, position, bytes([original[position] ^ 0x41]))
-        found = told(verify(partition.path, deep=False))
+        found = reported(verify(partition.path, deep=False))
         partition.log.write_bytes(original)
         assert found, f"byte {position - start} of the batch"
 
@@ -122,9 +122,9 @@ def test_damage_is_reported_with_its_position_and_later_batches_are_checked(part
     partition.change(partition.log, partition.starts[1] + 65, b"\xff\x00\xff")
     partition.change(partition.log, partition.starts[4] + 65, b"\xff\x00\xff")
     result = verify(partition.path)
-    assert [line for line in told(result) if partition.log.name in line and "checksum" in line] == [
+    assert [line for line in reported(result) if partition.log.name in line and "checksum" in line] == [
         line
-        for line in told(result)
+        for line in reported(result)
         if line.startswith(tuple(f"{partition.log.name} {partition.starts[n]}: " for n in (1, 4)))
     ]
     assert len(result.segments) == len(list(partition.path.glob("*.log")))
@@ -140,14 +140,14 @@ def test_batches_after_a_batch_with_a_wrong_length_are_verified(partition: Parti
 
 def test_offsets_that_go_back_are_found(partition: Partition) -> None:
     partition.change(partition.log, partition.starts[2], struct.pack(">q", 0))
-    assert any("offsets go back" in line for line in told(verify(partition.path)))
+    assert any("offsets go back" in line for line in reported(verify(partition.path)))
 
 
 def test_a_segment_that_starts_before_the_last_one_ends_is_found(partition: Partition) -> None:
     bases = sorted(int(path.stem) for path in partition.path.glob("*.log"))
     for path in list(partition.path.glob(f"{bases[1]:020d}.*")):
         path.rename(path.with_name(f"{bases[1] - 1:020d}{path.suffix}"))
-    assert any(f"the segment before ends at {bases[1]}" in line for line in told(verify(partition.path)))
+    assert any(f"the segment before ends at {bases[1]}" in line for line in reported(verify(partition.path)))
 
 
 def test_a_torn_tail_is_not_reported_as_damage(partition: Partition) -> None:
@@ -156,7 +156,7 @@ def test_a_torn_tail_is_not_reported_as_damage(partition: Partition) -> None:
     with open(last, "ab") as log:
         log.write(bytes(batch(b"torn", base_offset=10_000))[:-3])
     result = verify(partition.path)
-    assert [line.split(":")[1].strip() for line in told(result)] == ["torn tail"]
+    assert [line.split(":")[1].strip() for line in reported(result)] == ["torn tail"]
     assert result.segments[-1].torn_at == size
     assert not result.segments[-1].is_damaged
 
@@ -171,8 +171,8 @@ def test_records_are_verified_only_with_deep(partition: Partition) -> None:
     (folder / "00000000000000000000.log").write_bytes(data)
     for kind in ("index", "timeindex"):
         (folder / f"00000000000000000000.{kind}").touch()
-    assert told(verify(folder, deep=False, is_clean=False)) == []
-    assert any("largest timestamp" in line for line in told(verify(folder, deep=True, is_clean=False)))
+    assert reported(verify(folder, deep=False, is_clean=False)) == []
+    assert any("largest timestamp" in line for line in reported(verify(folder, deep=True, is_clean=False)))
 
 
 INDEX_DAMAGE: list[tuple[str, Callable[[Partition], None], str]] = [
@@ -204,8 +204,8 @@ def test_wrong_indexes_are_found(
     damage(partition)
     result = verify(partition.path)
     assert result.problems
-    assert all(Path(finding.path).suffix == f".{kind}" for finding in result.problems), told(result)
-    assert any(part in line for line in told(result) for part in message.split("|")), told(result)
+    assert all(Path(finding.path).suffix == f".{kind}" for finding in result.problems), reported(result)
+    assert any(part in line for line in reported(result) for part in message.split("|")), reported(result)
     assert [segment.are_indexes_wrong for segment in result.segments] == [True] + [False] * (len(result.segments) - 1)
 
 
@@ -217,13 +217,13 @@ def test_every_changed_field_of_a_snapshot_is_found(partition: Partition) -> Non
     for name in SnapshotEntry._fields[1:]:
         changed = entries[0]._replace(**{name: getattr(entries[0], name) + 5})
         file.write_bytes(encode_snapshot([changed, *entries[1:]]))
-        assert any(name.replace("_", " ") in line for line in told(verify(partition.path))), name
+        assert any(name.replace("_", " ") in line for line in reported(verify(partition.path))), name
     file.write_bytes(encode_snapshot(entries[:-1]))
-    assert any("open since offset" in line for line in told(verify(partition.path)))
+    assert any("open since offset" in line for line in reported(verify(partition.path)))
     file.write_bytes(encode_snapshot([*entries, entries[0]._replace(producer_id=4711)]))
-    assert any("producer 4711, which has no records" in line for line in told(verify(partition.path)))
+    assert any("producer 4711, which has no records" in line for line in reported(verify(partition.path)))
     file.write_bytes(original[:-1] + b"\xff")
-    assert any("checksum" in line for line in told(verify(partition.path)))
+    assert any("checksum" in line for line in reported(verify(partition.path)))
 
 
 def test_wrong_leader_epochs_are_found(tmp_path: Path) -> None:
@@ -234,13 +234,13 @@ def test_wrong_leader_epochs_are_found(tmp_path: Path) -> None:
     file.write_text("\n".join([*lines[:3], "1 14", *lines[4:]]) + "\n")
     result = verify(path)
     assert result.are_epochs_wrong
-    assert ["has epoch 0 for offset 12" in line for line in told(result)] == [True]
+    assert ["has epoch 0 for offset 12" in line for line in reported(result)] == [True]
     file.write_text("0\n1\n0 100000\n")
-    assert any("after the log end" in line for line in told(verify(path)))
+    assert any("after the log end" in line for line in reported(verify(path)))
     file.write_text("nonsense")
-    assert any("unknown version" in line for line in told(verify(path)))
+    assert any("unknown version" in line for line in reported(verify(path)))
     file.unlink()
-    assert told(verify(path)) == []
+    assert reported(verify(path)) == []
 
 
 def test_partitions_of_a_topic_agree_on_its_id(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_log_without_any_segment_is_a_note(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAQACAAAAAAAAAAQ")
     result = verify(folder)
-    assert told(result) == []
+    assert reported(result) == []
     assert [finding.message for finding in result.findings] == ["has no segment"]
 
 
@@ -292,5 +292,5 @@ def test_a_batch_that_is_being_written_is_not_a_torn_tail(partition: Partition) 
     with open(last, "ab") as log:
         log.write(data[:70])
     result = verify_partition(GrowingFiles(str(last), data[70:]), look_at(FILES, str(partition.path)).folders[0])
-    assert told(result) == []
+    assert reported(result) == []
     assert result.end_offset == end + 1

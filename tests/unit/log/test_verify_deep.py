@@ -44,7 +44,7 @@ def records(*rows: tuple[int, int, int]) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("payload", "count", "largest", "says"),
+    ("payload", "count", "largest", "finding"),
     [
         (records((0, 0, 0), (1, 5, 0)), 2, 1005, None),
         (records((0, 0, 0), (1, 5, 0)), 2, 1004, "largest timestamp is 1004, but that of its records is 1005"),
@@ -55,7 +55,7 @@ def records(*rows: tuple[int, int, int]) -> bytes:
     ids=["right", "timestamp", "order", "size", "count"],
 )
 def test_damage_inside_a_batch_is_reported(
-    payload: bytes, count: int, largest: int, says: str | None, tmp_path: Path
+    payload: bytes, count: int, largest: int, finding: str | None, tmp_path: Path
 ) -> None:
     path = write_directory(tmp_path / "data", "plain")
     folder = path / "plain-0"
@@ -81,4 +81,4 @@ def test_damage_inside_a_batch_is_reported(
         for finding in verify_partition(FILES, look_at(FILES, str(folder)).folders[0], deep=True).problems
         if finding.path == str(last)
     ]
-    assert (says is None and found == []) or (says is not None and len(found) == 1 and says in found[0])
+    assert (finding is None and found == []) or (finding is not None and len(found) == 1 and finding in found[0])

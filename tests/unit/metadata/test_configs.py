@@ -132,20 +132,20 @@ def test_a_topics_own_setting_wins_then_the_broker_then_the_cluster_then_the_fil
     cluster = Cluster(static={"log.retention.hours": "2", "log.retention.minutes": "7"})
     cluster.add_topic("t", [1])
 
-    def told() -> tuple[str | None, ConfigSource]:
+    def reported() -> tuple[str | None, ConfigSource]:
         entry = cluster.configs.topic_entry(cluster.image, cluster.image.topic_config("t"), "retention.ms")
         return entry.value, entry.source
 
-    assert told() == ("420000", ConfigSource.STATIC_BROKER_CONFIG), "minutes come before hours"
+    assert reported() == ("420000", ConfigSource.STATIC_BROKER_CONFIG), "minutes come before hours"
     config = m.ConfigRecord
     cluster.apply([config(resource_type=4, resource_name="", name="log.retention.ms", value="1000")])
-    assert told() == ("1000", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+    assert reported() == ("1000", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
     cluster.apply([config(resource_type=4, resource_name="1", name="log.retention.ms", value="2000")])
-    assert told() == ("2000", ConfigSource.DYNAMIC_BROKER_CONFIG)
+    assert reported() == ("2000", ConfigSource.DYNAMIC_BROKER_CONFIG)
     cluster.apply([config(resource_type=4, resource_name="2", name="log.retention.ms", value="2500")])
-    assert told() == ("2000", ConfigSource.DYNAMIC_BROKER_CONFIG), "another broker's does not count"
+    assert reported() == ("2000", ConfigSource.DYNAMIC_BROKER_CONFIG), "another broker's does not count"
     cluster.apply([config(resource_type=2, resource_name="t", name="retention.ms", value="3000")])
-    assert told() == ("3000", ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    assert reported() == ("3000", ConfigSource.DYNAMIC_TOPIC_CONFIG)
     assert Cluster().configs.topic_entry(cluster.image, {}, "segment.ms").source == ConfigSource.DEFAULT_CONFIG
 
 

@@ -27,7 +27,7 @@ def places(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tup
     return str(directory), s3.upload(directory, "commands", "kafka-logs")
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def run_command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     status = main(list(words))
     found = capsys.readouterr()
     return status, found.out, found.err
@@ -48,9 +48,9 @@ def test_a_command_prints_the_same_for_a_bucket_and_a_directory(
     verb: str, below: str, more: list[str], places: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     here, there = places
-    status, text, warnings = said(capsys, "log", verb, here + below, *more)
+    status, text, warnings = run_command(capsys, "log", verb, here + below, *more)
     assert text
-    assert said(capsys, "log", verb, there + below, *more) == (
+    assert run_command(capsys, "log", verb, there + below, *more) == (
         status,
         text.replace(here, there),
         warnings.replace(here, there),
@@ -71,8 +71,8 @@ def test_the_verify_job_has_the_same_findings_and_reuses_its_state(places: tuple
 
 def test_commands_that_write_are_refused(places: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     _, there = places
-    assert said(capsys, "log", "repair", there)[0] == 2
-    assert "object store, which is read-only" in said(capsys, "log", "repair", there)[2]
+    assert run_command(capsys, "log", "repair", there)[0] == 2
+    assert "object store, which is read-only" in run_command(capsys, "log", "repair", there)[2]
     with pytest.raises(JobError, match="which is read-only"):
         reindex(InlineSpark(), there)
     with pytest.raises(JobError, match="which is read-only"):
@@ -87,7 +87,7 @@ def test_the_source_reads_an_address_in_a_store(places: tuple[str, str]) -> None
 
 
 def test_a_wrong_address_is_reported(s3: S3Server, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, "log", "ls", "ftp://host/logs")[2].endswith(
+    assert run_command(capsys, "log", "ls", "ftp://host/logs")[2].endswith(
         "ftp://host/logs is not the address of a directory: ftp:// is not supported; "
         "use s3://, s3a://, gs:// or file://\n"
     )

@@ -141,14 +141,14 @@ def test_retries_to_a_busy_store_are_limited(s3: S3Server, orders: tuple[str, Pa
 
 
 def test_errors_of_the_store_are_reported_in_one_sentence(s3: S3Server, orders: tuple[str, Path]) -> None:
-    def told(path: str) -> str:
+    def reported(path: str) -> str:
         with pytest.raises(Unreadable) as error:
             read(asked(s3, path))
         assert KEYS["secretKey"] not in str(error.value)
         return str(error.value)
 
-    assert told("s3://nobodys-bucket/x") == "s3://nobodys-bucket/x cannot be read: no such bucket"
-    assert told(f"{orders[0]}/none") == f"{orders[0]}/none cannot be read: no such object"
+    assert reported("s3://nobodys-bucket/x") == "s3://nobodys-bucket/x cannot be read: no such bucket"
+    assert reported(f"{orders[0]}/none") == f"{orders[0]}/none cannot be read: no such object"
 
 
 def test_keys_are_not_in_repr_or_messages(s3: S3Server) -> None:

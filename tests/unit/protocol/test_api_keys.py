@@ -20,12 +20,12 @@ def test_an_api_has_the_versions_of_its_request() -> None:
     for one in apis():
         schema = request_class(one.key).SCHEMA
         assert schema.name == f"{one.name}Request"
-        for facts, told in (
+        for facts, reported in (
             (one.versions, schema.versions),
             (one.removed, schema.removed),
             (one.flexible, schema.flexible),
         ):
-            assert (facts.low, facts.high) == (told.low, told.high)
+            assert (facts.low, facts.high) == (reported.low, reported.high)
         assert (one.listeners, one.latest_version_unstable) == (schema.listeners, schema.latest_version_unstable)
 
 

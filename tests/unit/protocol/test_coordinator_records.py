@@ -69,19 +69,19 @@ def test_a_subscription_that_cannot_be_decoded_stays_bytes(subscription: bytes) 
     member = GroupMetadataValue.MemberMetadata(member_id="m", subscription=subscription, assignment=b"")
     value = encode_value(GroupMetadataValue(protocol_type="consumer", members=[member]), 3)
     key = decode_key("group", encode_key(GroupMetadataKey(group="g")))
-    told = value_to_dict(decode_value("group", key, value))["data"]["members"][0]
-    assert isinstance(told["subscription"], str)
+    reported = value_to_dict(decode_value("group", key, value))["data"]["members"][0]
+    assert isinstance(reported["subscription"], str)
 
 
 def test_a_subscription_is_decoded_for_consumers_only() -> None:
     subscription = b"\0\1" + ConsumerProtocolSubscription(topics=["t"]).encode(1)
     key = decode_key("group", encode_key(GroupMetadataKey(group="g")))
-    told = {}
+    reported = {}
     for protocol in ("consumer", "connect"):
         member = GroupMetadataValue.MemberMetadata(member_id="m", subscription=subscription, assignment=b"")
         value = encode_value(GroupMetadataValue(protocol_type=protocol, members=[member]), 3)
-        told[protocol] = value_to_dict(decode_value("group", key, value))["data"]["members"][0]["subscription"]
-    assert told == {
+        reported[protocol] = value_to_dict(decode_value("group", key, value))["data"]["members"][0]["subscription"]
+    assert reported == {
         "consumer": {"topics": ["t"], "userData": None, "ownedPartitions": []},
         "connect": "AAEAAAABAAF0/////wAAAAA=",
     }

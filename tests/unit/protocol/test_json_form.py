@@ -30,8 +30,8 @@ def test_bytes_are_base64() -> None:
 def test_records_are_shown_as_their_size_unless_requested() -> None:
     partition = ProduceRequest.PartitionProduceData(records=memoryview(b"abc"))
     request = ProduceRequest(topic_data=[ProduceRequest.TopicProduceData(name="t", partition_data=[partition])])
-    told = [to_dict(request, 9, with_records=asked)["topicData"][0]["partitionData"][0] for asked in (False, True)]
-    assert told == [{"index": 0, "recordsSizeInBytes": 3}, {"index": 0, "records": "YWJj"}]
+    reported = [to_dict(request, 9, with_records=asked)["topicData"][0]["partitionData"][0] for asked in (False, True)]
+    assert reported == [{"index": 0, "recordsSizeInBytes": 3}, {"index": 0, "records": "YWJj"}]
 
 
 def test_a_version_that_does_not_exist_is_refused() -> None:

@@ -166,7 +166,7 @@ def test_more_than_one_batch_is_refused():
     assert refusal(build() + build()).code == ErrorCode.INVALID_RECORD
 
 
-def test_an_incomplete_last_batch_is_left_out_and_no_bytes_are_no_batches():
+def test_an_incomplete_last_batch_is_left_out():
     result = validate(build() + build()[:-1])
     assert [batch.base_offset for batch in result.batches] == [500]
     assert len(result.data) == len(build())

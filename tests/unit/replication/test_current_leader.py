@@ -23,11 +23,11 @@ def test_the_leader_of_a_partition_elsewhere_comes_from_the_metadata() -> None:
     node.publish(TopicPartition("b", 0), registration(3, (3,), leader_epoch=8))
     node.publish(TopicPartition("c", 0), registration(-1, (3,), leader_epoch=9))
 
-    def told(topic: str, listener: str = "PLAINTEXT") -> tuple[object, ...]:
+    def reported(topic: str, listener: str = "PLAINTEXT") -> tuple[object, ...]:
         return current_leader(TopicPartition(topic, 0), node.partitions, node.image, listener)
 
-    assert told("a") == (2, 7, LeaderNode(2, "host2", 9002, None))
-    assert told("a", "SSL") == (2, 7, None)
-    assert told("b") == (3, 8, None)
-    assert told("c") == (-1, 9, None)
-    assert told("d") == (-1, -1, None)
+    assert reported("a") == (2, 7, LeaderNode(2, "host2", 9002, None))
+    assert reported("a", "SSL") == (2, 7, None)
+    assert reported("b") == (3, 8, None)
+    assert reported("c") == (-1, 9, None)
+    assert reported("d") == (-1, -1, None)

@@ -83,7 +83,7 @@ def test_an_empty_log_may_begin_within_the_leaders_first_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "leader_says", "expected"),
+    ("own", "leader_end", "expected"),
     [
         # The leader's end of an epoch that both know: the smaller one of the two.
         ([(0, 4), (2, 9)], EpochEnd(2, 6), 6),
@@ -103,10 +103,10 @@ def test_an_empty_log_may_begin_within_the_leaders_first_batch() -> None:
     ],
 )
 def test_the_truncation_offset_follows_from_both_epoch_histories(
-    own: list[tuple[int, int]], leader_says: EpochEnd, expected: int
+    own: list[tuple[int, int]], leader_end: EpochEnd, expected: int
 ) -> None:
     _, role = with_epochs(*own)
-    assert role.truncation_offset(leader_says) == expected
+    assert role.truncation_offset(leader_end) == expected
 
 
 def test_truncation_cuts_records_and_epochs() -> None:

@@ -50,7 +50,7 @@ def test_a_retried_batch_is_answered_with_the_offset_it_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "expected", "tells_log_start"),
+    ("what", "expected", "has_log_start"),
     [
         ("unknown", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
         ("not led here", ErrorCode.NOT_LEADER_OR_FOLLOWER, False),
@@ -60,7 +60,7 @@ def test_a_retried_batch_is_answered_with_the_offset_it_has() -> None:
         ("not enough replicas", ErrorCode.NOT_ENOUGH_REPLICAS, True),
     ],
 )
-def test_a_response_to_refused_records_has_kafkas_fields(what: str, expected: ErrorCode, tells_log_start: bool) -> None:
+def test_a_response_to_refused_records_has_kafkas_fields(what: str, expected: ErrorCode, has_log_start: bool) -> None:
     node = Node()
     config = {"max.message.bytes": "1000", "min.insync.replicas": "2"}
     state = registration(2, (1, 2)) if what == "not led here" else None
@@ -82,7 +82,7 @@ def test_a_response_to_refused_records_has_kafkas_fields(what: str, expected: Er
     response = part
     assert response.error == expected
     assert (response.first_offset, response.append_time_ms) == (-1, -1)
-    assert response.log_start == (partition.log.log_start_offset if tells_log_start else -1)
+    assert response.log_start == (partition.log.log_start_offset if has_log_start else -1)
     assert response.message is None
 
 

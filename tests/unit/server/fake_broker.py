@@ -67,7 +67,7 @@ class FakeBroker:
         if frame[:1] == b"G":
             self.collected.append(Reply(connection_id, [bytes(frame[1:])]))
             return True
-        self.settle()
+        self.run_pending()
         reply = self.replies.append
         match bytes(frame[:1]):
             case b"E":
@@ -104,7 +104,7 @@ class FakeBroker:
                 reply(Reply(connection_id, None, close=True))
         return False
 
-    def settle(self) -> None:
+    def run_pending(self) -> None:
         self.replies += self.collected
         self.collected.clear()
 
@@ -113,7 +113,7 @@ class FakeBroker:
         self.parked.clear()
 
     def take_replies(self) -> list[Reply]:
-        self.settle()
+        self.run_pending()
         replies, self.replies = self.replies, []
         return replies
 

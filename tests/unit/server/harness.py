@@ -43,7 +43,7 @@ class Client:
         self.socket.sendall(framed(*requests))
 
     def receive(self) -> bytes:
-        """The next reply; EOFError if the server has closed the connection."""
+        """The next reply. Raise EOFError if the server has closed the connection."""
         return bytes(self._take(SIZE.unpack(self._take(SIZE.size))[0]))
 
     def ask(self, request: bytes) -> bytes:

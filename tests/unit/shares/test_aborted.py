@@ -38,8 +38,8 @@ def test_records_of_aborted_transactions_are_archived_at_once() -> None:
     partition.begin(PersistedState(0, 0, 0, 0, 0), 0)
     acquired = acquire(partition, AcquireRequest("a", AcquireMode.BATCH_OPTIMIZED, 500, 500), 0, READ, settings, 0)
     assert [tuple(one) for one in acquired] == [(0, 9, 1)]
-    told = leave_out_aborted(partition, acquired, READ, ABORTED)
-    assert [tuple(one) for one in told] == [(0, 1, 1), (4, 9, 1)]
+    reported = leave_out_aborted(partition, acquired, READ, ABORTED)
+    assert [tuple(one) for one in reported] == [(0, 1, 1), (4, 9, 1)]
     states = [(run.first_offset, run.last_offset, run.state) for run in partition.batches[0].runs]
     assert states == [
         (0, 1, RecordState.ACQUIRED),

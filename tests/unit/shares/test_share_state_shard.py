@@ -33,12 +33,12 @@ def test_combined_batches_keep_the_highest_delivery_count_and_state(known, news,
     for batch in (*known, *news):
         for offset in range(max(batch.first_offset, start), batch.last_offset + 1):
             fates[offset] = max(fates.get(offset, (0, 0)), (batch.delivery_count, batch.delivery_state))
-    told = {
+    reported = {
         offset: (batch.delivery_count, batch.delivery_state)
         for batch in combined
         for offset in range(batch.first_offset, batch.last_offset + 1)
     }
-    assert told == fates
+    assert reported == fates
     assert sum(batch.last_offset - batch.first_offset + 1 for batch in combined) == len(fates)
     assert list(combined) == sorted(combined)
     assert combine(combined, (), start) == combined  # nothing is left to put together

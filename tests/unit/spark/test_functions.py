@@ -146,9 +146,9 @@ def test_a_registry_is_queried_once_per_schema(registry: tuple[str, list[str]]) 
 def test_an_unsupported_schema_of_a_registry_is_reported(
     registry: tuple[str, list[str]], schema_id: int, words: str
 ) -> None:
-    with pytest.raises(SchemaUnknown, match=words) as told:
+    with pytest.raises(SchemaUnknown, match=words) as reported:
         Schemas(f"http://me:secret@{registry[0]}").text(schema_id)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(reported.value)
 
 
 def test_a_malformed_registry_url_is_reported() -> None:

@@ -68,6 +68,6 @@ def test_a_reduced_java_runtime_is_started_without_the_vector_module(tmp_path: P
     found = use_java(environment)
     assert found.home != tmp_path / "it's small"
     given = ["-Da=b c", "--add-modules=jdk.incubator.vector", "", "Main", "*"]
-    said = subprocess.run([found.home / "bin" / "java", *given], capture_output=True, text=True, check=True).stdout
-    assert said.splitlines() == ["<-Da=b c>", "<>", "<Main>", "<*>"]
+    output = subprocess.run([found.home / "bin" / "java", *given], capture_output=True, text=True, check=True).stdout
+    assert output.splitlines() == ["<-Da=b c>", "<>", "<Main>", "<*>"]
     assert use_java(environment).home == found.home

@@ -37,8 +37,8 @@ def parked(purgatory: Purgatory, *keys: str, deadline_ms: int = 1_000, name: str
 
 
 def is_empty(purgatory: Purgatory) -> bool:
-    told = purgatory.statistics()
-    return (told.waiting, told.watched_keys) == (0, 0) and purgatory.next_deadline_ms() is None
+    reported = purgatory.statistics()
+    return (reported.waiting, reported.watched_keys) == (0, 0) and purgatory.next_deadline_ms() is None
 
 
 def test_a_complete_operation_is_not_parked() -> None:

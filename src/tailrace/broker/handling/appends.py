@@ -28,7 +28,7 @@ from tailrace.waiting.purgatory import Purgatory
 
 ALL_ACKS = -1
 REQUESTS_A_ROUND = 256  # then no connection hands over a second request before the round ends
-PARTS_A_STEP = 128  # a request with more partitions pauses after each so many
+PARTS_A_STEP = 128  # a request with more partitions pauses each time after this number
 
 
 class ProduceRequest(Protocol):

@@ -29,7 +29,7 @@ from tailrace.model.errors import KafkaError
 from tailrace.model.steps import Steps
 from tailrace.protocol.api_keys import ApiKey
 
-NAME_BYTES = 256  # each so many bytes of a name count as one element, because hashing a long name takes time
+NAME_BYTES = 256  # each NAME_BYTES of a name count as one element, because hashing a long name takes time
 
 
 class Cut(NamedTuple):

@@ -10,7 +10,7 @@ from tailrace.log.directories.log_directory import LoadReport, LogDirectory
 from tailrace.model.ids import TopicPartition
 from tailrace.model.log_fields import fields
 
-PROGRESS_LOGS: Final = 500  # a line is written after each so many logs
+PROGRESS_LOGS: Final = 500  # number of loaded logs between two lines
 _log = logging.getLogger(__name__)
 
 

@@ -85,9 +85,7 @@ def _add_apply(verbs: Parsers) -> None:
     parser.add_argument(
         "--throttle", metavar="N", type=positive, help="limit of each broker's copying, in bytes per second"
     )
-    parser.add_argument(
-        "--wait", metavar="SECONDS", type=seconds, help="wait for the end of all moves, at most so long"
-    )
+    parser.add_argument("--wait", metavar="SECONDS", type=seconds, help="wait up to this time for the end of all moves")
     parser.add_argument("--dry-run", action="store_true", help="show the moves, and change nothing")
     _finish(parser, "apply")
 

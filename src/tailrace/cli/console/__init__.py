@@ -4,7 +4,8 @@ browser ─► http_server.py ─► site.py ─┬─► static/  (the page)
                                       └─► command_table.py (path ─► words) ─► command_process.py ─► `tailrace …`
 
 A command runs in a process of its own, with the credentials of the visitor: the cluster authorizes it as it authorizes
-any client, and a command that takes too long or too much memory costs nobody else. See docs/decisions/0038-console.md.
+any client, and a command that takes too long or too much memory does not affect others. See
+docs/decisions/0038-console.md.
 
 console_arguments.py    the options of `console`, and those of `serve --console`
 console.py              `tailrace console`: checks the options and runs the server

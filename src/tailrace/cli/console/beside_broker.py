@@ -1,6 +1,6 @@
 """ConsoleBeside: the console of `tailrace serve --console`, a child process of the broker.
 
-The broker does no work for it but that of any client. The child ends when its standard input does, so it never outlives
+For the broker the console is a client like any other. The child ends when its standard input does, so it never outlives
 the broker, even if that is killed.
 """
 

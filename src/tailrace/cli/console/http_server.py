@@ -157,7 +157,7 @@ class _Connection:
         await self._write(h11.EndOfMessage())
 
     async def refuse(self, status: int, message: str) -> None:
-        """Send an error, and read what the client still sends for a moment: else a reset would overtake the error."""
+        """Send an error, then read for a moment. Otherwise a reset of the connection could arrive before the error."""
         await self.send(Response.of_error(status, message), is_last=True)
         if self._writer.can_write_eof():
             self._writer.write_eof()

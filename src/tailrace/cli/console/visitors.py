@@ -16,7 +16,9 @@ from tailrace.cli.console.console_settings import ConsoleSettings, is_loopback
 from tailrace.cli.console.http_message import Request
 
 COOKIE: Final = "tailrace_console"
-OWN_HEADER: Final = "x-tailrace-console"  # a page of another site cannot send it without being asked first
+OWN_HEADER: Final = (
+    "x-tailrace-console"  # a page of another site cannot send this header without a preflight request, which is refused
+)
 IDLE_S_MAX: Final = 3_600.0
 VISITORS_MAX: Final = 1_000
 
@@ -62,7 +64,7 @@ class Visitors:
 
 
 def foreign_reason(request: Request, settings: ConsoleSettings) -> str | None:
-    """Return why a request does not come from the console's own page; None if it may.
+    """Return why a request is refused as one of another site, or None if it comes from the console's own page.
 
     The Host header is compared, because a name of another site can be made to lead to this address. Requests that
     change something need a header of their own, and the Origin of this page.

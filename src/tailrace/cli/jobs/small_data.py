@@ -26,7 +26,7 @@ def hint_if_small(options: argparse.Namespace, command: str, does: str) -> None:
         return  # the job itself reports this error
     if size < SMALL_BYTES:
         words = " ".join([command, options.directory[0], *(f"--topic {name}" for name in options.topic)])
-        warn(f"{size_text(size)} are little for Spark: `{words}` {does} in less time")
+        warn(f"{size_text(size)} of data need no Spark: `{words}` {does} in less time")
 
 
 def _size(path: str, options: argparse.Namespace) -> int:

@@ -1,14 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, annotation_typing=False
-"""The bytes of committed offsets: the one encoder and the one decoder of their records.
+"""The bytes of committed offsets: the only encoder and the only decoder of their records.
 
     key    int16 1, group, topic (each an int16 length and UTF-8), int32 partition
     value  int16 version, int64 offset, int32 leader epoch (from 3), metadata, int64 commit time, int64 expiry (only 1),
            tagged fields (4: the topic's id)
 
 Plain Python that Cython compiles in place, with its C types in offset_kernels.pxd, by the rules of records/kernels.py:
-every read is checked against the end first. Written are version 4, and version 1 where an offset has an expiry time.
-Read are versions 0 to 4, and the keys numbered 0 of old logs, whose values have version 0.
+every read is checked against the end first. The encoder writes version 4, or version 1 for an offset with an expiry
+time. The decoder reads versions 0 to 4, also with the key number 0 of old logs, whose values have version 0.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _int64(data: Buffer, position: int) -> int:
 
 
 def _length(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """A compact length, one too large as it travels, and what follows it; -1 there if it is cut short or too long."""
+    """Return a compact length (one too large), and the position after it: -1 if the length is malformed."""
     value = 0
     shift = 0
     while shift < 28:
@@ -56,7 +56,7 @@ def _length(data: Buffer, position: int, end: int) -> tuple[int, int]:
 
 
 def _varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """(value, next position); next position is -1 when the bytes end early or the varint is too long."""
+    """Return (value, next position). The next position is -1 if the bytes end early or the varint is too long."""
     low32 = 0xFFFFFFFF
     raw = 0
     shift = 0
@@ -86,7 +86,7 @@ def _length_size(value: int) -> int:
 
 
 def _put_length(out: bytearray, at: int, value: int) -> int:
-    """A compact length."""
+    """Write a compact length. Return the position after it."""
     value += 1
     while value > 0x7F:
         out[at] = value & 0x7F | 0x80
@@ -103,7 +103,7 @@ def _put_int16(out: bytearray, at: int, value: int) -> int:
 
 
 def _put_int32(data: bytearray, position: int, value: int) -> None:
-    """The low 32 bits, big-endian; the caller has checked that four bytes are there."""
+    """Write the low 32 bits, big-endian. The caller has checked that there is room for four bytes."""
     data[position] = value >> 24 & 0xFF
     data[position + 1] = value >> 16 & 0xFF
     data[position + 2] = value >> 8 & 0xFF
@@ -133,7 +133,7 @@ def _zigzag_size(value: int) -> int:
 
 
 def _put_zigzag(out: bytearray, at: int, value: int) -> int:
-    """Write a length or a delta, which are never negative, as a varint; return where it ends."""
+    """Write a length or a delta, which is never negative, as a varint. Return the position after it."""
     value *= 2
     while value > 0x7F:
         out[at] = value & 0x7F | 0x80
@@ -158,7 +158,7 @@ def _body_size(delta: int, key_size: int, value_size: int) -> int:
 
 
 def offsets_size(partitions: list[Any], delta: int, names: bytes, tags: bytes, expires: bool) -> int:
-    """Return the size of what `encode_offsets` writes for the same arguments."""
+    """Return the number of bytes that `encode_offsets` writes for the same arguments."""
     total = 0
     key_size = len(names) + 4
     tags_size = len(tags)
@@ -180,7 +180,7 @@ def encode_offsets(
     out: bytearray,
     at: int,
 ) -> int:
-    """Write the records of a topic's commits into a batch's payload; return where they end.
+    """Write the records of a topic's commits into a batch's payload. Return the position after them.
 
     A partition is (index, offset, leader epoch, metadata in UTF-8, commit time or -1). `names` is a key without its
     partition, `delta` the first record's offset in the batch. `out` has room for `offsets_size`.
@@ -218,7 +218,7 @@ def encode_offsets(
 
 
 def _text(chunk: bytes) -> str | None:
-    """Decode a string as messages do; None if it is longer than a string may be."""
+    """Decode a string like the message readers. Return None if it exceeds the limit of a string."""
     if len(chunk) > _STRING_MAX:
         return None
     try:
@@ -232,7 +232,7 @@ def _text(chunk: bytes) -> str | None:
 
 
 class OffsetReplay:
-    """The decoder. It reads the committed offsets in the records of one batch, and puts them where they belong.
+    """The decoder: stores the committed offsets in the records of one batch.
 
     `known_of(group, topic)` returns the dictionary from partitions to offsets that takes a commit, and
     `remove(group, topic, partition)` is called for a record without a value. `make` is a named tuple of offset, leader
@@ -254,8 +254,8 @@ class OffsetReplay:
         self._known: dict[int, Any] | None = None
 
     def take_payload(self, payload: bytes, count: int, base_offset: int) -> int:
-        """Replay the records of a batch up to the first that `take` would refuse, or that is not as plain as those
-        written here. Return how many were replayed."""
+        """Replay the records of a batch up to the first that `take` would refuse, or that has headers or attributes.
+        Return the number of replayed records."""
         data = payload
         end = len(data)
         position = 0
@@ -298,7 +298,7 @@ class OffsetReplay:
     def _take(
         self, record: bytes, data: Buffer, key: int, key_stop: int, value: int, value_stop: int, record_offset: int
     ) -> bool:
-        """Replay one record, which is in `record`, for which `data` is another name: a view of it in C."""
+        """Replay one record. `data` is the view of `record` that compiled code indexes."""
         if not self._is_named(data, key, key_stop) and not self._read_names(record, data, key, key_stop):
             return False
         names_stop = key + len(self._names)
@@ -316,7 +316,7 @@ class OffsetReplay:
         return True
 
     def _is_named(self, data: Buffer, start: int, stop: int) -> bool:
-        """Return True if a key begins with group and topic of the record before."""
+        """Return True if a key begins with the group and the topic of the previous record."""
         names = self._names
         size = len(names)
         if size == 0 or start + size + 4 > stop:
@@ -327,7 +327,7 @@ class OffsetReplay:
         return index < 0
 
     def _read_names(self, record: bytes, data: Buffer, start: int, stop: int) -> bool:
-        """Read group and topic of a key. What follows its partition is not looked at."""
+        """Read the group and the topic of a key. Bytes after its partition are ignored."""
         if start + 10 > stop or data[start] or data[start + 1] > 1:
             return False
         group_stop = start + 4 + _int16(data, start + 2)
@@ -349,7 +349,7 @@ class OffsetReplay:
     def _read_value(
         self, record: bytes, data: Buffer, position: int, stop: int, is_legacy: bool, record_offset: int
     ) -> Any:
-        """Return what a value commits; None if it is malformed or of an unknown version."""
+        """Return the commit in a value, or None if the value is malformed or has an unknown version."""
         if position + 14 > stop:
             return None
         version = _int16(data, position)

@@ -67,7 +67,7 @@ class OffsetRecords(PackedRecords):
 
 @lru_cache(maxsize=1024)
 def key_names(group_id: str, topic: str) -> bytes:
-    """Return all of a key but the partition; raise UnwritableMessage for names that do not fit."""
+    """Return a key without its partition. Raise UnwritableMessage for names that do not fit."""
     return _KEY_NUMBER + plain_string(group_id) + plain_string(topic)
 
 

@@ -1,6 +1,6 @@
 """ProducerIds: ids for producers, one after the other, from blocks that the controller gives out.
 
-What is left of a block when a broker stops is never given to anybody.
+Ids of a block that are unused when a broker stops are never used.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ class TransactionCoordinator:
         )
 
     def find(self, transactional_id: str) -> Facts:
-        """Return the facts of a transaction; a KafkaError if it is unknown, or if the coordinator is elsewhere."""
+        """Return the facts of a transaction. Raise KafkaError if it is unknown, or if the coordinator is elsewhere."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         found = self.runtime.shard(self.log_partition(transactional_id)).transactions.get(transactional_id)

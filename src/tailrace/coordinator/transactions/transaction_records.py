@@ -90,7 +90,7 @@ def tombstone(transactional_id: str) -> CoordinatorRecord:
 
 
 def facts_of(value: TransactionLogValue) -> Facts:
-    """Return the facts in a record. ValueError for an unknown state."""
+    """Return the facts in a record. Raise ValueError for an unknown state."""
     state = TransactionState(value.transaction_status)
     partitions: frozenset[TopicPartition] = frozenset()
     if state is not TransactionState.EMPTY and value.transaction_partitions:

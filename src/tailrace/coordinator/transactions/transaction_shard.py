@@ -200,8 +200,8 @@ class TransactionShard:
         plan = plan_end(transaction, request, lambda: self._settings.new_producer_id(now_ms), now_ms)
         if isinstance(plan, Ended):
             return StateChange((), plan)
-        goes_on = Ended(*Transaction.after_end(plan)) if plan.bumps_epoch else Ended()
-        return self._step(transaction, plan, goes_on, lambda now_ms: self._send_markers(transaction, now_ms))
+        next_identity = Ended(*Transaction.after_end(plan)) if plan.bumps_epoch else Ended()
+        return self._step(transaction, plan, next_identity, lambda now_ms: self._send_markers(transaction, now_ms))
 
     def _fence(self, transaction: Transaction, response: R, now_ms: int) -> StateChange[R]:
         server_version = self._settings.server_version()

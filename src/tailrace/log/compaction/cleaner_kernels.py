@@ -219,7 +219,7 @@ class LatestOffsets:
         self._reserve(256)
 
     def _reserve(self, count: int) -> None:
-        """Make room for the scan of so many records: both halves of the key's hash, the offset, and flags."""
+        """Make room for the scan of `count` records: both halves of the key's hash, the offset, and flags."""
         self._room = count
         self._highs = array("Q", bytes(8 * count))
         self._lows = array("Q", bytes(8 * count))

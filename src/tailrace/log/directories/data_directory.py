@@ -142,7 +142,7 @@ def _folder(directory: DataDirectory, path: str, partition: TopicPartition) -> P
     name = path.rpartition("/")[2]
     mark = next((word for suffix, word in MARKS.items() if file_names.is_marked(name, suffix)), "")
 
-    def said(checkpoint: str) -> Offset | None:
+    def checkpointed(checkpoint: str) -> Offset | None:
         offsets: Mapping[TopicPartition, Offset] = {} if mark else directory.checkpoints.get(checkpoint, {})
         return offsets.get(partition)
 
@@ -150,10 +150,10 @@ def _folder(directory: DataDirectory, path: str, partition: TopicPartition) -> P
         path,
         partition,
         mark,
-        recovery_point=said(file_names.RECOVERY_POINT_CHECKPOINT),
-        log_start_offset=said(file_names.LOG_START_CHECKPOINT),
-        high_watermark=said(file_names.HIGH_WATERMARK_CHECKPOINT),
-        cleaned_to=said(file_names.CLEANER_CHECKPOINT),
+        recovery_point=checkpointed(file_names.RECOVERY_POINT_CHECKPOINT),
+        log_start_offset=checkpointed(file_names.LOG_START_CHECKPOINT),
+        high_watermark=checkpointed(file_names.HIGH_WATERMARK_CHECKPOINT),
+        cleaned_to=checkpointed(file_names.CLEANER_CHECKPOINT),
         # The marker applies to logs that were open. It does not apply to the metadata log or to a log that was deleted
         # before.
         is_clean=directory.is_clean and name != _METADATA_FOLDER and not mark,

@@ -61,7 +61,7 @@ class Controller(Protocol):
         """Report the directories that get no new replicas, with the next heartbeat or tick."""
 
     def allocate_producer_ids(self, now_ms: int) -> range:
-        """Allocate a block of producer ids to this broker alone; KafkaError if none is available now."""
+        """Allocate a block of producer ids to this broker alone. Raise KafkaError if none is available now."""
 
     def not_ready_reason(self) -> str | None:
         """Return why the cluster does not count on this broker now, or None if it does."""

@@ -102,7 +102,7 @@ class RemoteController:
 
     @property
     def has_caught_up(self) -> bool:
-        """True if the image contains the registration of this broker. KafkaError if the controller refuses it."""
+        """True if the image contains the registration of this broker. Raise KafkaError if the controller refuses it."""
         self._check_refusal()
         return self.lifecycle.has_caught_up
 

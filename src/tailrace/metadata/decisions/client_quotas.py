@@ -79,7 +79,7 @@ def _plan_entity(image: MetadataImage, entity: QuotaEntity, wanted: Mapping[str,
 
 
 def _keys_of(entity: QuotaEntity) -> ConfigDefinition:
-    """Return the quota keys that an entity can have; INVALID_REQUEST if the entity is not valid."""
+    """Return the quota keys that an entity can have. Raise INVALID_REQUEST if the entity is not valid."""
     if not entity:
         raise _refuse("the quota entity is empty; name a user, a client-id or an ip")
     kinds = dict(entity)
@@ -121,7 +121,7 @@ def _check_value(keys: ConfigDefinition, key: str, value: float) -> None:
 def describe_client_quotas(
     image: MetadataImage, request: messages.DescribeClientQuotasRequest
 ) -> messages.DescribeClientQuotasResponse:
-    """Return the quotas of the entities that a filter matches; INVALID_REQUEST if the filter is not valid."""
+    """Return the quotas of the entities that a filter matches. Raise INVALID_REQUEST if the filter is not valid."""
     exact: dict[str, str | None] = {}
     present: set[str] = set()
     for component in request.components:

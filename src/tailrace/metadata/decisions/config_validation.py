@@ -45,7 +45,7 @@ def _invalid(reason: str) -> KafkaError:
 
 
 def parse_settings(keys: ConfigDefinition, settings: Settings, what: str) -> dict[str, Value]:
-    """Return all parsed values; INVALID_CONFIG for an unknown name or a value that is not allowed."""
+    """Return all parsed values. Raise INVALID_CONFIG for an unknown name or a value that is not allowed."""
     for name in settings:
         if name not in keys:
             raise _invalid(f"{name} is not a config of {what}")

@@ -71,7 +71,7 @@ class PartitionChange:
         work.set_last_known_leader()
         work.set_assignment()
         record = work.record
-        return None if _says_nothing(record) else record
+        return None if _is_unchanged(record) else record
 
 
 class _Work:
@@ -190,7 +190,7 @@ class _Work:
             record.adding_replicas = self.adding
 
 
-def _says_nothing(record: messages.PartitionChangeRecord) -> bool:
+def _is_unchanged(record: messages.PartitionChangeRecord) -> bool:
     return (
         record.leader == NO_LEADER_CHANGE
         and record.leader_recovery_state == NO_RECOVERY_CHANGE

@@ -39,7 +39,8 @@ def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
 def place_replicas(
     brokers: Iterable[UsableBroker], partitions: int, replication_factor: int, next_int: NextInt
 ) -> Iterator[list[BrokerId]]:
-    """Return the replicas of each partition, preferred leader first; INVALID_REPLICATION_FACTOR for too few brokers."""
+    """Return the replicas of each partition, preferred leader first. Raise INVALID_REPLICATION_FACTOR for too few
+    brokers."""
     racks = _Racks(brokers, next_int)
     if replication_factor <= 0:
         raise _impossible(f"the replication factor must be at least 1, not {replication_factor}")

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-FEW: Final = 2_048  # copying so many entries takes no longer than the rest of a change
+FEW: Final = 2_048  # copying this number of entries takes no longer than the rest of a change
 
 
 class LayeredMap(Mapping[K, V]):

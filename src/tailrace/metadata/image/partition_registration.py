@@ -113,7 +113,7 @@ class PartitionRegistration:
         return bool(self.adding_replicas or self.removing_replicas)
 
     def directory_of(self, replica: BrokerId) -> bytes:
-        """Return the log directory of a replica; ValueError if the broker has none."""
+        """Return the log directory of a replica. Raise ValueError if the broker has none."""
         return self.directories[self.replicas.index(replica)]
 
 

@@ -79,7 +79,7 @@ class BrokerLifecycle:
     is_fenced: bool = True
     refusal: KafkaError | None = None  # why the controller refuses the registration
     due_ms: int = 0  # when the next request is due
-    told_offline: tuple[bytes, ...] = ()  # failed directories that the controller has received
+    reported_offline: tuple[bytes, ...] = ()  # failed directories that the controller has received
     _registration: int = 0  # `inputs.registration` at the last registration
     _failures: int = 0
     _is_first_farewell: bool = True
@@ -208,7 +208,7 @@ class BrokerLifecycle:
                 self._go_to(LifecycleState.STARTING)
             return
         self.is_fenced = response.is_fenced
-        self.told_offline = tuple(getattr(request, "offline_log_dirs", ()))
+        self.reported_offline = tuple(getattr(request, "offline_log_dirs", ()))
         self.due_ms = now_ms + self.heartbeat_interval_ms
         match self.state:
             case LifecycleState.STARTING:

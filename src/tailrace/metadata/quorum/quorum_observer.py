@@ -201,8 +201,8 @@ class QuorumObserver:
         if self._is_about_the_leader(answer, response.node_endpoints, now_ms):
             return
         receiving = self._log.receiving
-        told = SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch)
-        if answer.error_code or receiving != (told, answer.position):
+        reported = SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch)
+        if answer.error_code or receiving != (reported, answer.position):
             self._log.drop_partial()  # the leader may have deleted it: the next fetch names another
             self._refused(answer.error_code, now_ms)
             return

@@ -124,7 +124,7 @@ class MetadataLog:
     # Writing
 
     def begin_epoch(self, now_ms: int) -> None:
-        """Become the leader under a new epoch; NotTheOnlyVoter if the quorum has other voters."""
+        """Become the leader under a new epoch. Raise NotTheOnlyVoter if the quorum has other voters."""
         path = join(self.directory, QUORUM_STATE)
         state = QuorumState.read(self.files, path) or QuorumState()
         voter = local_voter(self.identity.node_id, self.identity.directory_id, self.controller_endpoints)

@@ -37,7 +37,7 @@ def is_formatted(files: Files, path: str) -> bool:
 
 
 def read_identity(files: Files, path: str) -> DirectoryIdentity:
-    """Read the identity of a directory; CorruptCheckpoint if that is not possible."""
+    """Read the identity of a directory. Raise CorruptCheckpoint if that is not possible."""
     return DirectoryIdentity.read(files, join(path, file_names.META_PROPERTIES))
 
 

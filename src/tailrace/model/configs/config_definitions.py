@@ -197,4 +197,7 @@ def _key(name: str, facts: dict[str, Any]) -> ConfigKey:
 def topic_synonyms() -> Mapping[str, tuple[tuple[str, int], ...]]:
     """Return for each topic key the broker keys that give its default, highest precedence first, each with the factor
     by which its value is multiplied."""
-    return {name: tuple((other, factor) for other, factor in told) for name, told in _facts()["topic_synonyms"].items()}
+    return {
+        name: tuple((other, factor) for other, factor in reported)
+        for name, reported in _facts()["topic_synonyms"].items()
+    }

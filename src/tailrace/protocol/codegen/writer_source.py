@@ -79,7 +79,9 @@ class WriterSource(Source):
 
     def _struct(self, struct: StructSchema, var: str) -> None:
         # A field that the version lacks must have its default, unless the schema calls it ignorable.
-        refused = [self._is_set(f, f"{var}.{f.attribute}") for f in struct.missing(self.version) if not f.ignorable]
+        refused = [
+            self._set_condition(f, f"{var}.{f.attribute}") for f in struct.missing(self.version) if not f.ignorable
+        ]
         if not self.is_flexible:
             refused.append(f"{var}.unknown_tags")
         if refused:
@@ -91,12 +93,12 @@ class WriterSource(Source):
         tagged = struct.tagged(self.version)
         if tagged:
             function = self._tags_function(struct)
-            conditions = [self._is_set(field, f"{var}.{field.attribute}") for field in tagged]
+            conditions = [self._set_condition(field, f"{var}.{field.attribute}") for field in tagged]
             self._part(rf'({function}({var}) if {" or ".join(conditions)} or {var}.unknown_tags else b"\0")')
         else:
             self._part(rf'(write_tags((), {var}.unknown_tags) if {var}.unknown_tags else b"\0")')
 
-    def _is_set(self, field: Field, value: str) -> str:
+    def _set_condition(self, field: Field, value: str) -> str:
         """Return an expression that is true if the value is not the field's default."""
         if field.default is None:
             return f"{value} is not None"
@@ -122,7 +124,7 @@ class WriterSource(Source):
         self.line("tags = []")
         for field in struct.tagged(self.version):
             value = f"m0.{field.attribute}"
-            self.line(f"if {self._is_set(field, value)}:")
+            self.line(f"if {self._set_condition(field, value)}:")
             self.indent()
             self.line("parts = []")
             self._field(field, value, 0, is_tagged=True)

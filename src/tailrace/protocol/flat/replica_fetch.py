@@ -109,7 +109,7 @@ def _read_plain(frame: memoryview, position: int) -> PlainAnswer | None:
             if not 1 <= count <= _ONE_BYTE:
                 return None
             position += _TOPIC.size
-            told: list[PlainPartition] = []
+            reported: list[PlainPartition] = []
             for _ in range(count - 1):
                 index, error, high_watermark, _, log_start, aborted, _ = _PARTITION_RESPONSE.unpack_from(
                     frame, position
@@ -121,12 +121,12 @@ def _read_plain(frame: memoryview, position: int) -> PlainAnswer | None:
                 if frame[position]:
                     return None
                 records = frame[start:position] if size >= 0 else None
-                told.append(PlainPartition(index, high_watermark, log_start, records))
+                reported.append(PlainPartition(index, high_watermark, log_start, records))
                 position += 1
             if frame[position]:
                 return None
             position += 1
-            responses.append(PlainTopic(topic_id, told))
+            responses.append(PlainTopic(topic_id, reported))
         if frame[position] or position + 1 != len(frame):
             return None
     except (struct.error, IndexError):

@@ -72,9 +72,11 @@ def value_to_dict(value: VersionedMessage) -> dict[str, Any]:
     data = to_dict(value.message, value.version)
     if value.name == "GroupMetadataValue" and data["protocolType"] == "consumer":
         members: Any = value.message
-        for told, member in zip(data["members"], members.members, strict=True):
-            told["subscription"] = _opened("ConsumerProtocolSubscription", member.subscription, told["subscription"])
-            told["assignment"] = _opened("ConsumerProtocolAssignment", member.assignment, told["assignment"])
+        for reported, member in zip(data["members"], members.members, strict=True):
+            reported["subscription"] = _opened(
+                "ConsumerProtocolSubscription", member.subscription, reported["subscription"]
+            )
+            reported["assignment"] = _opened("ConsumerProtocolAssignment", member.assignment, reported["assignment"])
     return {"version": str(value.version), "data": data}
 
 

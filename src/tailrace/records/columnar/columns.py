@@ -63,7 +63,7 @@ _SMALLEST_RECORD = 7
 _ROWS_AT_FIRST = 1024
 _BYTES_AT_FIRST = 16384
 
-Allocate = Callable[[int], Any]  # returns so many writable bytes, not initialized
+Allocate = Callable[[int], Any]  # returns that number of writable bytes, not initialized
 AbortedRanges = Mapping[int, Sequence[tuple[int, int]]]  # producer id → [(first offset, last offset)]
 
 
@@ -467,7 +467,7 @@ class RecordColumns:
         return any(first <= base_offset <= last for first, last in self.aborted.get(producer_id, ()))
 
     def _reserve(self, count: int, size: int) -> None:
-        """Make room for a batch with so many records. Their contents cannot be larger than the bytes of the records."""
+        """Make room for a batch of `count` records. Their contents cannot be larger than the bytes of the records."""
         if count < 0:
             raise CorruptBatch(f"record count is {count}")
         if count > size // _SMALLEST_RECORD:

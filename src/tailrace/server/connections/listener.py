@@ -35,7 +35,7 @@ class Listener:
         self._socket.listen(self._settings.backlog)
 
     def accept(self) -> Accepted:
-        """Accept the next client; BlockingIOError if there is none."""
+        """Accept the next client. Raise BlockingIOError if there is none."""
         client, address = self._socket.accept()
         try:
             client.setblocking(False)

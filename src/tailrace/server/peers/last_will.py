@@ -27,7 +27,7 @@ from tailrace.protocol.messages import BrokerHeartbeatRequest
 _PROGRAM: Final = Path(__file__).with_name("last_words.py")
 _VERSION: Final = 0  # all controllers support it, and it has all needed fields
 # Service managers send these to all processes of a service, while the broker still does its controlled shutdown.
-_NOT_HEARD: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_IGNORED_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _LOGGER: Final = logging.getLogger("tailrace.heartbeats")
 
 
@@ -85,7 +85,7 @@ class LastWill:
                 os.environ,
                 file_actions=[(os.POSIX_SPAWN_DUP2, reading, 0), null, (os.POSIX_SPAWN_DUP2, 1, 2)],
                 setsid=True,
-                setsigmask=_NOT_HEARD,
+                setsigmask=_IGNORED_SIGNALS,
             )
         except BaseException:
             os.close(writing)

@@ -33,7 +33,8 @@ class OutgoingSecurity:
 
 
 def outgoing_security(config: BrokerConfig) -> OutgoingSecurity:
-    """Return the security of outgoing connections; InvalidConfig for invalid settings; none for a standalone broker."""
+    """Return the security of outgoing connections. Raise InvalidConfig for invalid settings; none for a standalone
+    broker."""
     if not config.roles.is_broker_only:
         return OutgoingSecurity()
     brokers, controllers = config.inter_broker_listener, config.roles.controller_listener

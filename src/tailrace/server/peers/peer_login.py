@@ -41,7 +41,8 @@ class PeerLogin:
         return SaslHandshakeRequest(mechanism=self._sasl.mechanism), HANDSHAKE_AT_LEAST
 
     def take(self, frame: memoryview) -> tuple[Message, int] | None:
-        """Return the next request and its version, or None at the end. AuthenticationFailed if the peer refuses."""
+        """Return the next request and its version, or None at the end. Raise AuthenticationFailed if the peer
+        refuses."""
         key, version = self._asked
         answer: Any = response_class(key).decode(frame, version, read_response_header(key, version, frame)[1])
         if key == ApiKey.SASL_HANDSHAKE:

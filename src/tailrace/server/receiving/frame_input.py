@@ -95,7 +95,7 @@ class FrameInput:
         return count
 
     def next_frame(self) -> memoryview | None:
-        """Return the next whole frame without its size, or None; InvalidFrame for an invalid size."""
+        """Return the next whole frame without its size, or None. Raise InvalidFrame for an invalid size."""
         own = self._own
         if own is not None:
             if self._filled < len(own):

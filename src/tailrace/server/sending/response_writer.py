@@ -70,7 +70,7 @@ class ResponseWriter:
         self.size += size + _SIZE.size
 
     def send(self, target: Any, slices: SliceSender) -> int:
-        """Send what the socket takes; return the number of bytes. OSError if the connection or a file is lost."""
+        """Send what the socket takes; return the number of bytes. Raise OSError if the connection or a file is lost."""
         queue = self._queue
         if self._slices or self.size > JOIN_BYTES_MAX:
             return self._send_parts(target, slices)

@@ -84,7 +84,7 @@ class SliceSender:
 
     def send(self, target: socket, pending: PendingSlice, limit: int) -> tuple[int, int]:
         """Send what the socket takes, up to `limit`. Return how much it was given, and how much it took.
-        BlockingIOError if it takes nothing."""
+        Raise BlockingIOError if it takes nothing."""
         if self._uses_sendfile:
             wanted = min(pending.remaining, limit)
             descriptor = pending.descriptor if pending.descriptor >= 0 else pending.slice.file.fileno()

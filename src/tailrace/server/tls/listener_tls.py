@@ -35,7 +35,7 @@ class ListenerTls:
 
 
 def tls_of_listener(properties: Mapping[str, str], name: str, protocol: str) -> ListenerTls:
-    """Return the TLS settings of a listener; InvalidConfig if they are not valid."""
+    """Return the TLS settings of a listener. Raise InvalidConfig if they are not valid."""
     settings = settings_of_listener(properties, name)
     try:
         identity = tls_of(with_kafkas_types(settings))

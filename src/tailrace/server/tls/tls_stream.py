@@ -4,7 +4,7 @@ Bytes go through memory. Received bytes are fed to OpenSSL and decrypted into th
 encrypted one piece at a time, and the next piece only when the socket has taken the last one. So a peer that does not
 read costs one piece of memory, and no call blocks.
 
-    recv_into(view)    like a socket's, after the handshake. BlockingIOError if there is nothing yet
+    recv_into(view)    like a socket's, after the handshake. Raise BlockingIOError if there is nothing yet
     has_more           True if decrypted bytes wait here, which no poll reports
     write(data), flush(), unsent
 
@@ -73,7 +73,7 @@ class TlsStream:
     # Reading
 
     def shake_hands(self) -> None:
-        """Continue the handshake; BlockingIOError until it is done, an OSError if it failed."""
+        """Continue the handshake. Raise BlockingIOError until it is done, an OSError if it failed."""
         while True:
             try:
                 self._tls.do_handshake()

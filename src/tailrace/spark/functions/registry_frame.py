@@ -20,13 +20,13 @@ def confluent_schema_id(value: ColumnOrName) -> Column:
     """Return the schema id of a framed value."""
     framed = _column(value)
     digits = F.hex(F.substring(framed, 2, 4))
-    return F.when(_is_framed(framed), F.conv(digits, 16, 10).cast("bigint").cast("int"))
+    return F.when(_framed_condition(framed), F.conv(digits, 16, 10).cast("bigint").cast("int"))
 
 
 def confluent_payload(value: ColumnOrName) -> Column:
     """Return the bytes after the schema id. For Protobuf they start with the list of message numbers."""
     framed = _column(value)
-    return F.when(_is_framed(framed), F.substr(framed, F.lit(HEADER_SIZE + 1)))
+    return F.when(_framed_condition(framed), F.substr(framed, F.lit(HEADER_SIZE + 1)))
 
 
 def from_confluent_json(
@@ -73,5 +73,5 @@ def _column(value: ColumnOrName) -> Column:
     return F.col(value) if isinstance(value, str) else value
 
 
-def _is_framed(value: Column) -> Column:
+def _framed_condition(value: Column) -> Column:
     return (F.length(value) >= HEADER_SIZE) & (F.hex(F.substring(value, 1, 1)) == "00")

@@ -99,7 +99,7 @@ class TableExport:
         return {one: max(there.next_offset(one) or 0, earliest[one]) for one in partitions}
 
     def fills_a_file(self, offsets: int) -> bool:
-        """Return True if so many offsets give a file of the target size, as measured in earlier rounds."""
+        """Return True if this number of offsets gives a file of the target size, as measured in earlier rounds."""
         return self._throughput.file_bytes(offsets) >= self.settings.target_bytes
 
     def merge(self) -> Merged:

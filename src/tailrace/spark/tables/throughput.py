@@ -22,16 +22,16 @@ class Throughput:
             self._ratio = min(50.0, max(1.0, source_bytes / file_bytes))
 
     def round_offsets(self, source_bytes: int) -> int:
-        """Return the maximum number of offsets of a round with so many bytes of decoded records."""
+        """Return the maximum number of offsets of a round with this size of decoded records."""
         found = self.offsets(source_bytes)
         return found if self._is_measured else min(found, _FIRST_OFFSETS)
 
     def offsets(self, source_bytes: int) -> int:
-        """Return the number of offsets with so many bytes of decoded records."""
+        """Return the number of offsets with this size of decoded records."""
         return max(1, int(source_bytes / self._bytes_per_offset))
 
     def file_bytes(self, offsets: int) -> float:
-        """Return the size of the Parquet files of so many offsets."""
+        """Return the size of the Parquet files of this number of offsets."""
         return offsets * self._bytes_per_offset / self._ratio
 
     def task_bytes(self, target_bytes: int) -> int:

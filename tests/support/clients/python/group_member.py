@@ -21,7 +21,7 @@ SESSION = int(SESSION_MS)
 _stopped = False
 
 
-def tell(event: str, **facts: Any) -> None:
+def report(event: str, **facts: Any) -> None:
     line = json.dumps({"event": event, "at": time.monotonic(), **facts}) + "\n"
     os.write(1, line.encode())
 
@@ -56,30 +56,30 @@ def librdkafka() -> None:
     is_cooperative = is_new_protocol or STRATEGY.startswith("cooperative")
 
     def assigned(consumer: Any, partitions: Any) -> None:
-        tell("assigned", partitions=[one.partition for one in partitions])
+        report("assigned", partitions=[one.partition for one in partitions])
         (consumer.incremental_assign if is_cooperative else consumer.assign)(partitions)
 
     def revoked(consumer: Any, partitions: Any) -> None:
-        tell("revoked", partitions=[one.partition for one in partitions])
+        report("revoked", partitions=[one.partition for one in partitions])
         if is_cooperative:
             consumer.incremental_unassign(partitions)
         else:
             consumer.unassign()
 
     def lost(_: Any, partitions: Any) -> None:
-        tell("revoked", partitions=[one.partition for one in partitions], lost=True)
+        report("revoked", partitions=[one.partition for one in partitions], lost=True)
 
     consumer.subscribe([TOPIC], on_assign=assigned, on_revoke=revoked, on_lost=lost)
     while not _stopped:
         message = consumer.poll(0.1)
         if message is None or message.error():
             continue
-        tell("read", partition=message.partition(), offset=message.offset())
+        report("read", partition=message.partition(), offset=message.offset())
         try:
             consumer.commit(message, asynchronous=False)
-            tell("committed", partition=message.partition(), offset=message.offset() + 1)
+            report("committed", partition=message.partition(), offset=message.offset() + 1)
         except KafkaException as error:
-            tell("refused", why=error.args[0].name())
+            report("refused", why=error.args[0].name())
     consumer.close()
 
 
@@ -101,21 +101,21 @@ def kafka_python() -> None:
 
     class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_assigned(self, assigned: Any) -> None:
-            tell("assigned", partitions=[one.partition for one in assigned])
+            report("assigned", partitions=[one.partition for one in assigned])
 
         def on_partitions_revoked(self, revoked: Any) -> None:
-            tell("revoked", partitions=[one.partition for one in revoked])
+            report("revoked", partitions=[one.partition for one in revoked])
 
     consumer.subscribe([TOPIC], listener=Listener())
     while not _stopped:
         for records in consumer.poll(100, max_records=1).values():
             for record in records:
-                tell("read", partition=record.partition, offset=record.offset)
+                report("read", partition=record.partition, offset=record.offset)
                 try:
                     consumer.commit()
-                    tell("committed", partition=record.partition, offset=record.offset + 1)
+                    report("committed", partition=record.partition, offset=record.offset + 1)
                 except KafkaError as error:
-                    tell("refused", why=type(error).__name__)
+                    report("refused", why=type(error).__name__)
     consumer.close()
 
 
@@ -136,22 +136,22 @@ async def aio_kafka() -> None:
 
     class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         async def on_partitions_assigned(self, assigned: Any) -> None:
-            tell("assigned", partitions=[one.partition for one in assigned])
+            report("assigned", partitions=[one.partition for one in assigned])
 
         async def on_partitions_revoked(self, revoked: Any) -> None:
-            tell("revoked", partitions=[one.partition for one in revoked])
+            report("revoked", partitions=[one.partition for one in revoked])
 
     consumer.subscribe([TOPIC], listener=Listener())
     await consumer.start()
     while not _stopped:
         for records in (await consumer.getmany(timeout_ms=100, max_records=1)).values():
             for record in records:
-                tell("read", partition=record.partition, offset=record.offset)
+                report("read", partition=record.partition, offset=record.offset)
                 try:
                     await consumer.commit()
-                    tell("committed", partition=record.partition, offset=record.offset + 1)
+                    report("committed", partition=record.partition, offset=record.offset + 1)
                 except KafkaError as error:
-                    tell("refused", why=type(error).__name__)
+                    report("refused", why=type(error).__name__)
     await consumer.stop()
 
 

@@ -79,29 +79,29 @@ def main(bootstrap: str, topic: str, copy: str, jars: str, checkpoint: str) -> N
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     connector = Connector(spark, bootstrap)
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
 
     connector.write(connector.rows(0, ROWS), topic, "zstd")
     everything = connector.read(topic, includeHeaders="true")
-    told["records"] = texts(everything)
-    told["headers"] = sorted(
+    reported["records"] = texts(everything)
+    reported["headers"] = sorted(
         int(row.n) for row in everything.selectExpr("CAST(headers[0].value AS STRING) AS n").collect()
     )
     part = {"startingOffsets": json.dumps({topic: {"0": 10, "1": -2, "2": ROWS // PARTITIONS}})}
     part["endingOffsets"] = json.dumps({topic: {"0": 20, "1": 5, "2": -1}})
-    told["part"] = [row[:2] for row in texts(connector.read(topic, **part))]
+    reported["part"] = [row[:2] for row in texts(connector.read(topic, **part))]
     latest = everything.agg(f.max("timestamp").cast("long")).first()
     assert latest is not None
     later = {"startingTimestamp": str((latest[0] + 60) * 1000), "startingOffsetsByTimestampStrategy": "latest"}
-    told["later"] = texts(connector.read(topic, **later))
-    told["splits"] = connector.read(topic, minPartitions="6").rdd.getNumPartitions()
+    reported["later"] = texts(connector.read(topic, **later))
+    reported["splits"] = connector.read(topic, minPartitions="6").rdd.getNumPartitions()
 
-    told["first copy"] = connector.copy(topic, copy, checkpoint)
+    reported["first copy"] = connector.copy(topic, copy, checkpoint)
     connector.write(connector.rows(ROWS, ROWS + 60), topic, "lz4")
-    told["second copy"] = connector.copy(topic, copy, checkpoint, maxOffsetsPerTrigger="20")
-    told["third copy"] = connector.copy(topic, copy, checkpoint)
-    told["copied"] = sorted(row[3] for row in texts(connector.read(copy)))
-    print(json.dumps(told))
+    reported["second copy"] = connector.copy(topic, copy, checkpoint, maxOffsetsPerTrigger="20")
+    reported["third copy"] = connector.copy(topic, copy, checkpoint)
+    reported["copied"] = sorted(row[3] for row in texts(connector.read(copy)))
+    print(json.dumps(reported))
     spark.stop()
 
 

@@ -71,13 +71,13 @@ def test_min_isr_is_limited_by_the_number_of_replicas() -> None:
 
 
 def test_problems_are_counted() -> None:
-    ill = state(
+    unhealthy = state(
         partition(0),
         partition(1, isr=(1, 2), min_isr=2),
         partition(2, isr=(1,), min_isr=2),
         partition(3, leader=None, isr=(2,), min_isr=2),
     )
-    assert ill.problems() == [
+    assert unhealthy.problems() == [
         "1 partition without a leader",
         "3 partitions under-replicated",
         "2 partitions under min.insync.replicas",
@@ -90,8 +90,8 @@ def test_problems_are_counted() -> None:
 
 def test_failed_log_directories_and_silent_brokers_are_problems() -> None:
     failed = LogDirectoryState("/data/2", ErrorCode.KAFKA_STORAGE_ERROR, 0, -1, -1)
-    ill = state(brokers=(broker(1, directories=(failed,)), broker(2, error="it did not answer")))
-    assert ill.problems() == [
+    unhealthy = state(brokers=(broker(1, directories=(failed,)), broker(2, error="it did not answer")))
+    assert unhealthy.problems() == [
         "broker 1: /data/2: the broker's disk failed (KAFKA_STORAGE_ERROR)",
         "broker 2 does not respond: it did not answer",
     ]
@@ -99,11 +99,11 @@ def test_failed_log_directories_and_silent_brokers_are_problems() -> None:
 
 def test_a_controller_that_does_not_follow_the_leader_is_a_problem() -> None:
     there, gone = QuorumReplica(3001, 505, 99_000, 99_500), QuorumReplica(3002, 100, 60_000, 60_000)
-    ill = ClusterState("id", quorum(LEADER, there, gone), (), ())
-    assert ill.problems() == ["controller 3002 does not follow the leader of the quorum"]
-    assert ill.quorum is not None
-    assert [ill.quorum.lag(one) for one in (LEADER, there, gone)] == [0, 5, 410]
-    assert ill.quorum.behind_ms(gone) == 40_000
+    unhealthy = ClusterState("id", quorum(LEADER, there, gone), (), ())
+    assert unhealthy.problems() == ["controller 3002 does not follow the leader of the quorum"]
+    assert unhealthy.quorum is not None
+    assert [unhealthy.quorum.lag(one) for one in (LEADER, there, gone)] == [0, 5, 410]
+    assert unhealthy.quorum.behind_ms(gone) == 40_000
 
 
 def test_a_node_with_a_new_directory_is_shown_once() -> None:
@@ -113,13 +113,15 @@ def test_a_node_with_a_new_directory_is_shown_once() -> None:
 
 
 def test_unhealthy_partitions_are_listed_worst_first_and_all_with_all() -> None:
-    ill = state(*(partition(n, isr=(1, 2), min_isr=2) for n in range(30)), partition(30, leader=None), partition(31))
-    lines = show(ill, ill.problems(), with_all=False)
+    unhealthy = state(
+        *(partition(n, isr=(1, 2), min_isr=2) for n in range(30)), partition(30, leader=None), partition(31)
+    )
+    lines = show(unhealthy, unhealthy.problems(), with_all=False)
     listed = [line.split()[0] for line in lines if line.startswith("orders-")]
     assert (len(listed), listed[0]) == (20, "orders-30")
     assert lines[-1] == "… and 11 more: --all lists every partition"
-    assert sum(line.startswith("orders-") for line in show(ill, [], with_all=True)) == 32
-    assert len(state_json(ill, [], with_all=False)["partitions"]) == 31
+    assert sum(line.startswith("orders-") for line in show(unhealthy, [], with_all=True)) == 32
+    assert len(state_json(unhealthy, [], with_all=False)["partitions"]) == 31
 
 
 def test_lagging_partitions_are_listed_by_decreasing_lag() -> None:

@@ -50,8 +50,8 @@ SINCE_KIP_890 = {
 
 @pytest.mark.parametrize("state", BEFORE_KIP_890, ids=lambda state: state.title)
 def test_end_txn_before_kip_890_has_the_outcome_of_the_table(state: TransactionState) -> None:
-    told = tuple(outcome(transaction(state), 5, commit=commit, version=0) for commit in (True, False))
-    assert told == BEFORE_KIP_890[state]
+    reported = tuple(outcome(transaction(state), 5, commit=commit, version=0) for commit in (True, False))
+    assert reported == BEFORE_KIP_890[state]
     assert outcome(transaction(state), 4, commit=True, version=0) == "PRODUCER_FENCED"
     assert outcome(transaction(state), 6, commit=True, version=0) == "PRODUCER_FENCED"
     assert outcome(transaction(state), 5, commit=True, version=0, producer_id=8) == "INVALID_PRODUCER_ID_MAPPING"
@@ -59,10 +59,10 @@ def test_end_txn_before_kip_890_has_the_outcome_of_the_table(state: TransactionS
 
 @pytest.mark.parametrize("state", SINCE_KIP_890, ids=lambda state: state.title)
 def test_end_txn_since_kip_890_has_the_outcome_of_the_table(state: TransactionState) -> None:
-    told = tuple(
+    reported = tuple(
         outcome(transaction(state), epoch, commit=commit, version=2) for commit in (True, False) for epoch in (4, 5)
     )
-    assert told == SINCE_KIP_890[state]
+    assert reported == SINCE_KIP_890[state]
     assert outcome(transaction(state), 3, commit=True, version=2) == "PRODUCER_FENCED"
     assert outcome(transaction(state), 6, commit=True, version=2) == "PRODUCER_FENCED"
     assert outcome(transaction(state), 5, commit=True, version=2, producer_id=8) == "INVALID_PRODUCER_ID_MAPPING"

@@ -53,8 +53,10 @@ def broker() -> Broker:
 
 
 def test_a_request_is_sent_again_to_the_next_leader(broker: Broker) -> None:
-    told: list[Any] = []
-    broker.controller.forward(b"r", b"p", b"h", lambda one, _: told.append(one), lambda one, _: told.append(one), 0)
+    reported: list[Any] = []
+    broker.controller.forward(
+        b"r", b"p", b"h", lambda one, _: reported.append(one), lambda one, _: reported.append(one), 0
+    )
     first = broker.only()
     assert (first.peer.channel, first.peer.port) == ("forwarding", PORTS[0])
     first.answered(m.EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER), 1)
@@ -69,32 +71,36 @@ def test_a_request_is_sent_again_to_the_next_leader(broker: Broker) -> None:
     broker.pass_time()
     third = broker.only()
     third.answered(m.EnvelopeResponse(response_data=b"answer"), 700)
-    assert [one.response_data for one in told] == [b"answer"]
+    assert [one.response_data for one in reported] == [b"answer"]
 
 
 def test_a_request_without_a_response_fails_after_a_minute(broker: Broker) -> None:
-    told: list[Any] = []
+    reported: list[Any] = []
     broker.controller.observer.leader = None
-    broker.controller.forward(b"r", b"p", b"h", lambda one, _: told.append(one), lambda one, _: told.append(one), 0)
-    while not told:
+    broker.controller.forward(
+        b"r", b"p", b"h", lambda one, _: reported.append(one), lambda one, _: reported.append(one), 0
+    )
+    while not reported:
         broker.pass_time()
-    assert told == [Failure.TIMED_OUT]
+    assert reported == [Failure.TIMED_OUT]
     assert broker.now_ms >= 60_000
 
 
 def test_alter_partition_is_sent_with_the_brokers_epoch(broker: Broker) -> None:
-    told: list[Any] = []
+    reported: list[Any] = []
     state = m.AlterPartitionRequest.BrokerState
     partition = m.AlterPartitionRequest.PartitionData(
         partition_index=0, leader_epoch=3, new_isr_with_epochs=[state(broker_id=7, broker_epoch=5)], partition_epoch=9
     )
     topic = m.AlterPartitionRequest.TopicData(topic_id=b"t" * 16, partitions=[partition])
-    broker.controller.alter_partition([topic], lambda one, _: told.append(one), lambda one, _: told.append(one), 0)
+    broker.controller.alter_partition(
+        [topic], lambda one, _: reported.append(one), lambda one, _: reported.append(one), 0
+    )
     request = broker.only()
     assert isinstance(request.body, m.AlterPartitionRequest)
     assert (request.body.broker_id, request.body.broker_epoch, request.body.topics) == (7, 5, [topic])
     request.answered(m.AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH), 1)
-    assert told[0].error_code == ErrorCode.STALE_BROKER_EPOCH
+    assert reported[0].error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_the_next_block_of_producer_ids_is_requested_ahead(broker: Broker) -> None:
@@ -149,27 +155,27 @@ def test_failed_directories_are_reported_with_the_heartbeats(broker: Broker) -> 
 
 
 def test_a_broker_stops_when_the_controller_allows_it(broker: Broker) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     lifecycle = broker.controller.lifecycle
     lifecycle.state = LifecycleState.RUNNING
-    broker.controller.prepare_stop(0, lambda: told.append("ready"))
+    broker.controller.prepare_stop(0, lambda: reported.append("ready"))
     assert lifecycle.inputs.leaves
-    assert told == []
+    assert reported == []
     lifecycle.state = LifecycleState.LEFT
     broker.controller.lifecycle_moved()
     assert broker.controller.next_deadline_ms() == 0
     broker.controller.tick(1_000)
-    assert told == []  # other nodes need time to learn of it
+    assert reported == []  # other nodes need time to learn of it
     assert broker.controller.next_deadline_ms() == 1_100
     broker.controller.tick(1_100)
     broker.controller.tick(400_000)
-    assert told == ["ready"]
+    assert reported == ["ready"]
 
 
 def test_a_broker_whose_shutdown_is_not_confirmed_stops_after_five_minutes(broker: Broker) -> None:
-    told: list[str] = []
-    broker.controller.prepare_stop(0, lambda: told.append("ready"))
-    while not told:
+    reported: list[str] = []
+    broker.controller.prepare_stop(0, lambda: reported.append("ready"))
+    while not reported:
         broker.pass_time()
     assert broker.now_ms == 300_000
 
@@ -192,7 +198,7 @@ def test_a_broker_registers_its_directories_when_metadata_version_supports_them(
 
 
 def test_a_broker_without_controlled_shutdown_stops_at_once(broker: Broker) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     broker.controller._uses_controlled_shutdown = False
-    broker.controller.prepare_stop(0, lambda: told.append("ready"))
-    assert told == ["ready"]
+    broker.controller.prepare_stop(0, lambda: reported.append("ready"))
+    assert reported == ["ready"]

@@ -240,8 +240,8 @@ def test_a_reassignment_adds_waits_and_removes() -> None:
     one = cluster.partition()
     assert (one.replicas, one.adding_replicas, one.removing_replicas, one.leader) == ((3, 2, 1), (3,), (1,), 1)
     assert one.directory_of(3) == directory(3)
-    told = list_reassignments(cluster.state, m.ListPartitionReassignmentsRequest(topics=None))
-    assert told.topics[0].partitions[0].adding_replicas == [3]
+    reported = list_reassignments(cluster.state, m.ListPartitionReassignmentsRequest(topics=None))
+    assert reported.topics[0].partitions[0].adding_replicas == [3]
     cluster.set_isr([1, 2, 3])
     one = cluster.partition()
     assert (one.replicas, one.isr, one.leader, one.is_reassigning) == ((3, 2), (2, 3), 3, False)
@@ -312,7 +312,9 @@ def test_topics_that_may_not_be_created_and_topics_that_may_not_be_described_get
         cluster.state, request, may_create=lambda name: name != "no", may_describe=lambda name: name == "yes"
     )
     plan = run_steps(steps, 0)
-    told = {one.name: (one.error_code, one.topic_config_error_code, bool(one.configs)) for one in plan.result.topics}
+    reported = {
+        one.name: (one.error_code, one.topic_config_error_code, bool(one.configs)) for one in plan.result.topics
+    }
     refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    assert told == {"no": (refused, 0, False), "blind": (0, refused, False), "yes": (0, 0, True)}
+    assert reported == {"no": (refused, 0, False), "blind": (0, refused, False), "yes": (0, 0, True)}
     assert sum(isinstance(record, m.TopicRecord) for record in plan.records) == 2

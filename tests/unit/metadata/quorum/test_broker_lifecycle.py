@@ -34,7 +34,7 @@ def new() -> BrokerLifecycle:
     return BrokerLifecycle(registration, "cluster", previous_epoch=17)
 
 
-def say(one: BrokerLifecycle, now_ms: int, **answer: Any) -> BrokerHeartbeatRequest:
+def respond(one: BrokerLifecycle, now_ms: int, **answer: Any) -> BrokerHeartbeatRequest:
     request = one.next_request()
     assert isinstance(request, BrokerHeartbeatRequest)
     one.answered(request, BrokerHeartbeatResponse(**answer), now_ms)
@@ -48,9 +48,9 @@ def register(one: BrokerLifecycle, epoch: int = 42) -> None:
 def running() -> BrokerLifecycle:
     one = new()
     register(one)
-    say(one, 1, is_caught_up=True)
+    respond(one, 1, is_caught_up=True)
     one.inputs.is_ready = True
-    say(one, 2, is_caught_up=True, is_fenced=False)
+    respond(one, 2, is_caught_up=True, is_fenced=False)
     assert one.state is LifecycleState.RUNNING
     return one
 
@@ -67,33 +67,33 @@ def test_a_registration_contains_endpoints_features_and_directories() -> None:
 
 def test_a_broker_is_unfenced_when_it_has_caught_up_and_is_ready() -> None:
     one = new()
-    told: list[LifecycleState] = []
-    one.moved = lambda: told.append(one.state)
+    reported: list[LifecycleState] = []
+    one.moved = lambda: reported.append(one.state)
     register(one)
     one.inputs.metadata_offset = 40
-    first = say(one, 0, is_caught_up=False)
+    first = respond(one, 0, is_caught_up=False)
     assert (first.broker_epoch, first.current_metadata_offset, first.want_fence) == (42, 40, True)
     assert not one.has_caught_up
     one.inputs.metadata_offset = 42
-    say(one, 10, is_caught_up=True)
+    respond(one, 10, is_caught_up=True)
     assert one.has_caught_up
-    assert say(one, 20, is_caught_up=True).want_fence
+    assert respond(one, 20, is_caught_up=True).want_fence
     one.inputs.is_ready = True
-    assert not say(one, 30, is_caught_up=True, is_fenced=False).want_fence
-    assert [state.name for state in told] == ["STARTING", "RECOVERY", "RUNNING"]
+    assert not respond(one, 30, is_caught_up=True, is_fenced=False).want_fence
+    assert [state.name for state in reported] == ["STARTING", "RECOVERY", "RUNNING"]
     assert one.due_ms == 30 + 2_000
 
 
 def test_a_broker_leaves_when_the_controller_allows_it() -> None:
     one = running()
     one.inputs.leaves = True
-    first = say(one, 100, is_fenced=False)
+    first = respond(one, 100, is_fenced=False)
     assert first.want_shut_down
     assert first.want_fence  # or it would be marked as shutting down, and could not come back as who it was
     assert one.due_ms == 150  # the first time it is asked again soon
-    assert say(one, 150, is_fenced=False).want_shut_down
+    assert respond(one, 150, is_fenced=False).want_shut_down
     assert one.due_ms == 2_150
-    say(one, 2_150, should_shut_down=True)
+    respond(one, 2_150, should_shut_down=True)
     assert one.has_left
 
 
@@ -135,10 +135,10 @@ def test_failed_and_cordoned_directories_are_reported_in_heartbeats() -> None:
     one = running()
     one.inputs.offline = (DIRECTORIES[1],)
     one.inputs.cordoned = ()
-    request = say(one, 100, is_fenced=False)
+    request = respond(one, 100, is_fenced=False)
     assert request.offline_log_dirs == [DIRECTORIES[1]]
     assert request.cordoned_log_dirs == []
-    assert one.told_offline == (DIRECTORIES[1],)
+    assert one.reported_offline == (DIRECTORIES[1],)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_an_unregistered_broker_registers_again() -> None:
     assert isinstance(request, BrokerRegistrationRequest)
     assert request.previous_broker_epoch == -1
     register(one, 77)
-    assert say(one, 200, is_caught_up=True).broker_epoch == 77
+    assert respond(one, 200, is_caught_up=True).broker_epoch == 77
 
 
 def test_a_broker_registers_again_when_its_registration_has_changed() -> None:
@@ -179,7 +179,7 @@ def test_a_broker_registers_again_when_its_registration_has_changed() -> None:
     one.inputs.registration += 1
     register(one, 50)
     assert one.state is LifecycleState.RUNNING
-    assert say(one, 200, is_fenced=False).broker_epoch == 50
+    assert respond(one, 200, is_fenced=False).broker_epoch == 50
 
 
 @pytest.mark.parametrize("code", [ErrorCode.STALE_BROKER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR])

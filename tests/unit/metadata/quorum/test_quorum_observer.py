@@ -154,7 +154,7 @@ def test_after_a_restart_fetching_continues_at_the_log_end() -> None:
     one.log.close(one.now_ms)
     quorum.topic(2)
     again = Observing(quorum, one.files)
-    assert not again.log.image.topics  # nobody has said yet how much of it is committed
+    assert not again.log.image.topics  # it is not known yet how much of it is committed
     assert again.log.end_offset == one.log.end_offset
     again.run()
     assert again.log.image == quorum.log.image

@@ -401,12 +401,14 @@ def test_a_static_quorum_of_one_stays_one() -> None:
     files.remove(f"{FOLDER}/{SnapshotId(0, 0).file_name}")
     log = begun(files)
     assert log.quorum.kraft_version == 0
-    told = json.loads(files.read(f"{FOLDER}/quorum-state"))
-    assert told["data_version"] == 0
-    assert told["currentVoters"] == [{"voterId": 1}]
+    reported = json.loads(files.read(f"{FOLDER}/quorum-state"))
+    assert reported["data_version"] == 0
+    assert reported["currentVoters"] == [{"voterId": 1}]
     assert log.next_offset == 1 + 8
     log.abandon()
-    files.write(f"{FOLDER}/quorum-state", json.dumps({**told, "currentVoters": [{"voterId": 2}]}).encode(), sync=True)
+    files.write(
+        f"{FOLDER}/quorum-state", json.dumps({**reported, "currentVoters": [{"voterId": 2}]}).encode(), sync=True
+    )
     with pytest.raises(NotTheOnlyVoter):
         open_log(files).begin_epoch(10)
 

@@ -93,7 +93,7 @@ class Pair:
         return {index for index, size in sizes.items() if size}
 
     def run(self, ms: int, each_ms: int = 20) -> None:
-        """Fetch as often as may be, where a request takes so long."""
+        """Fetch as often as may be, where a request takes that time."""
         until_ms = self.now_ms + ms
         while self.now_ms < until_ms:
             for request in self.take() or ():

@@ -151,6 +151,11 @@ def test_the_request_log_is_written_only_at_level_debug(
     with caplog.at_level(logging.DEBUG):
         ask()
     (record,) = caplog.records
-    told = record.__dict__["fields"]
-    assert (told["api"], told["version"], told["correlation_id"], told["client_id"]) == ("Fetch", 12, 7, "me")
-    assert told["client"] == "127.0.0.1:0"
+    reported = record.__dict__["fields"]
+    assert (reported["api"], reported["version"], reported["correlation_id"], reported["client_id"]) == (
+        "Fetch",
+        12,
+        7,
+        "me",
+    )
+    assert reported["client"] == "127.0.0.1:0"

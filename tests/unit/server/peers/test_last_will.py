@@ -27,7 +27,7 @@ class Controller:
         self._listening.settimeout(PATIENCE_S)
         self.address = Address("127.0.0.1", self._listening.getsockname()[1])
 
-    def hear(self, error: ErrorCode = ErrorCode.NONE) -> Any:
+    def receive(self, error: ErrorCode = ErrorCode.NONE) -> Any:
         """The next request, answered with an error."""
         connection, _ = self._listening.accept()
         with connection:
@@ -41,7 +41,7 @@ class Controller:
             connection.sendall(struct.pack(">i", len(answer)) + answer)
         return body
 
-    def heard_nothing(self) -> bool:
+    def has_received_nothing(self) -> bool:
         self._listening.setblocking(False)
         try:
             self._listening.accept()
@@ -63,8 +63,8 @@ def test_the_last_will_of_a_killed_broker_requests_to_be_fenced() -> None:
         assert broker.stdout is not None
         assert broker.stdout.readline() == b"written\n"
         broker.kill()
-    said = controller.hear()
-    assert (said.broker_id, said.broker_epoch, said.want_fence, said.want_shut_down) == (4, 17, True, False)
+    output = controller.receive()
+    assert (output.broker_id, output.broker_epoch, output.want_fence, output.want_shut_down) == (4, 17, True, False)
 
 
 def test_the_report_is_sent_until_the_active_controller_responds() -> None:
@@ -73,8 +73,8 @@ def test_the_report_is_sent_until_the_active_controller_responds() -> None:
     will = LastWill()
     will.write(1, 2, [gone.address, standby.address, active.address])
     will.close(is_revoked=False)
-    standby.hear(ErrorCode.NOT_CONTROLLER)
-    assert active.hear().broker_epoch == 2
+    standby.receive(ErrorCode.NOT_CONTROLLER)
+    assert active.receive().broker_epoch == 2
     assert os.waitstatus_to_exitcode(os.waitpid(will._pid, 0)[1]) == 0
 
 
@@ -83,7 +83,7 @@ def test_a_revoked_will_sends_nothing() -> None:
     will = LastWill()
     will.write(1, 2, [controller.address])
     will.close(is_revoked=True)  # which waits for the process to end
-    assert controller.heard_nothing()
+    assert controller.has_received_nothing()
 
 
 def test_a_signal_to_all_processes_does_not_end_the_will_process() -> None:
@@ -93,5 +93,5 @@ def test_a_signal_to_all_processes_does_not_end_the_will_process() -> None:
     os.kill(will._pid, signal.SIGTERM)
     os.kill(will._pid, signal.SIGINT)
     will.close(is_revoked=False)
-    assert controller.hear().want_fence
+    assert controller.receive().want_fence
     os.waitpid(will._pid, 0)

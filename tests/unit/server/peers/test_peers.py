@@ -37,14 +37,14 @@ class Network:
         self.outbox = Outbox()
         self.time_ms = 1_000
         self.peers = Peers(self.poll, self.outbox, timer_ms=lambda: self.time_ms)
-        self.told: list[Any] = []
+        self.reported: list[Any] = []
 
     def send(self, peer: Peer, body: Any, **options: Any) -> None:
         def answered(response: Any, now_ms: int) -> None:
             assert now_ms == NOW_MS
-            self.told.append(response)
+            self.reported.append(response)
 
-        self.outbox.send(peer, body, answered, lambda failure, now_ms: self.told.append(failure), **options)
+        self.outbox.send(peer, body, answered, lambda failure, now_ms: self.reported.append(failure), **options)
         self.peers.send_waiting()
 
     def run(self, until: Any, passes: int = 2_000) -> None:
@@ -132,8 +132,8 @@ def test_requests_are_sent_in_the_highest_common_version_and_answered_in_order(
         asked = node.take()
         assert asked[:2] == (60, 1)  # of 0 to 2 here, 0 to 1 there
         node.answer(asked, DescribeClusterResponse(cluster_id=f"c{number}"), pieces=3)
-        network.run(lambda number=number: len(network.told) > number)
-    assert [one.cluster_id for one in network.told] == [f"c{number}" for number in range(7)]
+        network.run(lambda number=number: len(network.reported) > number)
+    assert [one.cluster_id for one in network.reported] == [f"c{number}" for number in range(7)]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -160,8 +160,8 @@ def test_responses_are_complete_wherever_reads_end(network: Network, node: Other
         data = data[size:]
         for descriptor, mask in network.poll.poll(0.01):
             assert network.peers.serve(descriptor, mask, NOW_MS)
-    network.run(lambda: len(network.told) == len(answers))
-    assert network.told == answers
+    network.run(lambda: len(network.reported) == len(answers))
+    assert network.reported == answers
 
 
 def test_a_request_made_by_a_response_is_sent_at_once(network: Network, node: OtherNode) -> None:
@@ -184,24 +184,24 @@ def test_a_request_that_the_peer_does_not_support_is_not_sent(network: Network, 
     network.send(node.peer, EnvelopeRequest(request_data=b"", request_principal=b"", client_host_address=b""))
     network.send(node.peer, DescribeClusterRequest(), at_least=2)
     node.agree(network)
-    network.run(lambda: len(network.told) == 2)
-    assert network.told == [Failure.UNSUPPORTED, Failure.UNSUPPORTED]
+    network.run(lambda: len(network.reported) == 2)
+    assert network.reported == [Failure.UNSUPPORTED, Failure.UNSUPPORTED]
 
 
 def test_an_unreachable_peer_is_tried_again_after_a_back_off(network: Network, node: OtherNode) -> None:
     node.listener.close()
     network.send(node.peer, DescribeClusterRequest())
-    while not network.told:
+    while not network.reported:
         for descriptor, mask in network.poll.poll(0.01):
             network.peers.serve(descriptor, mask, NOW_MS)
         network.peers.tick(NOW_MS)
-    assert network.told == [Failure.UNREACHABLE]
+    assert network.reported == [Failure.UNREACHABLE]
     network.send(node.peer, DescribeClusterRequest())
     assert network.peers.next_deadline_ms() == network.time_ms + BACKOFF_MS
     network.peers.tick(NOW_MS)
-    assert len(network.told) == 1
+    assert len(network.reported) == 1
     network.time_ms += BACKOFF_MS
-    while len(network.told) < 2:
+    while len(network.reported) < 2:
         for descriptor, mask in network.poll.poll(0.01):
             network.peers.serve(descriptor, mask, NOW_MS)
         network.peers.tick(NOW_MS)
@@ -216,7 +216,7 @@ def test_a_timeout_fails_the_request_and_closes_the_connection(network: Network,
     assert network.peers.next_deadline_ms() == network.time_ms + 500
     network.time_ms += 500
     network.peers.tick(NOW_MS)
-    assert network.told == [Failure.TIMED_OUT]
+    assert network.reported == [Failure.TIMED_OUT]
     network.send(node.peer, DescribeClusterRequest())
     node.agree(network)
 
@@ -227,7 +227,7 @@ def test_a_peer_that_accepts_and_sends_nothing_is_disconnected(network: Network,
     node.accept()
     network.time_ms += CONNECT_MS_MAX
     network.peers.tick(NOW_MS)
-    assert network.told == [Failure.UNREACHABLE]
+    assert network.reported == [Failure.UNREACHABLE]
 
 
 def test_a_lost_connection_fails_the_sent_requests(network: Network, node: OtherNode) -> None:
@@ -237,8 +237,8 @@ def test_a_lost_connection_fails_the_sent_requests(network: Network, node: Other
     assert node.connection is not None
     node.take()
     node.connection.close()
-    network.run(lambda: network.told)
-    assert network.told == [Failure.LOST]
+    network.run(lambda: network.reported)
+    assert network.reported == [Failure.LOST]
 
 
 def test_a_removed_peer_is_disconnected(network: Network, node: OtherNode) -> None:
@@ -249,7 +249,7 @@ def test_a_removed_peer_is_disconnected(network: Network, node: OtherNode) -> No
     assert network.peers.send_waiting()
     assert network.peers.next_deadline_ms() == 0
     network.peers.tick(NOW_MS)
-    assert network.told == [Failure.LOST]
+    assert network.reported == [Failure.LOST]
 
 
 @pytest.mark.parametrize("frame", [bytes(4), bytes(3) + b"\1", bytes(4) + b"\0", bytes(4) + b"\x7f\xff" + bytes(40)])
@@ -263,15 +263,15 @@ def test_a_malformed_response_to_api_versions_ends_only_its_connection(
     node.take()
     assert node.connection is not None
     node.connection.sendall(struct.pack(">i", len(frame)) + frame)
-    network.run(lambda: network.told)
-    assert network.told == [Failure.UNREACHABLE]
+    network.run(lambda: network.reported)
+    assert network.reported == [Failure.UNREACHABLE]
 
 
 @pytest.mark.parametrize("host", ["x" * 64, "a..b", "\0", "é" * 300])
 def test_a_host_that_cannot_be_a_name_fails_the_request(network: Network, host: str) -> None:
     network.send(Peer("test", host, 9092), DescribeClusterRequest())
     network.peers.tick(NOW_MS)
-    assert network.told == [Failure.UNREACHABLE]
+    assert network.reported == [Failure.UNREACHABLE]
 
 
 def test_memory_for_a_large_response_is_taken_as_its_bytes_arrive(network: Network, node: OtherNode) -> None:

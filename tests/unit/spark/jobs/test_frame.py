@@ -129,9 +129,9 @@ def test_a_stack_trace_is_reduced_to_its_last_sentence() -> None:
 
 @pytest.mark.parametrize("verb", ["verify", "reindex", "compact", "export"])
 def test_job_help_has_examples_and_wrong_options_are_refused(verb: str) -> None:
-    told = tailrace("job", verb, "--help")
-    assert told.status == 0
-    assert "examples:" in told.out
+    reported = tailrace("job", verb, "--help")
+    assert reported.status == 0
+    assert "examples:" in reported.out
     wrong = tailrace("job", verb, "/nowhere", "--conf", "driver.memory=1g")
     assert wrong.status == 2
     assert "is not a Spark setting: write spark.NAME=VALUE" in wrong.err

@@ -51,7 +51,7 @@ def chunks_of(tmp_path: Path, *, keeps_offsets: bool) -> tuple[ChunkPlan, dict[T
 
 
 def stopping(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, after: int) -> None:
-    """Let a function work so many times, and then fail."""
+    """Let a function succeed a number of times, and then fail."""
     function, left = getattr(owner, name), iter(range(after))
 
     def mortal(*args: Any) -> Any:
@@ -73,7 +73,7 @@ def loaded(place: dict[str, str]) -> Iterator[list[bytes]]:
 def test_a_stopped_load_into_a_directory_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segments: int, keeps_offsets: bool
 ) -> None:
-    """The load is stopped after so many segments, several per partition, were adopted."""
+    """The load is stopped after a number of segments, several per partition, were adopted."""
     plan, grouped = chunks_of(tmp_path, keeps_offsets=keeps_offsets)
     data, state = str(tmp_path / "data"), LoadState(str(tmp_path / "state"), "data")
 
@@ -96,7 +96,8 @@ def test_a_stopped_load_into_a_directory_is_resumed(
 def test_a_stopped_load_into_a_cluster_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int
 ) -> None:
-    """The load is stopped after so many batches were sent; those after the saved state are found in the target."""
+    """The load is stopped after a number of batches were sent; the batches after the saved state are found in the
+    target."""
     _, grouped = chunks_of(tmp_path, keeps_offsets=False)
     state = str(tmp_path / "state")
     with tailrace.Broker() as broker:

@@ -35,7 +35,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.steps import Steps
 from tailrace.protocol.flat.offset_commit import CommitAsk, CommitTopic, parts_of
 
-TOPICS_A_STEP: Final = 256  # a request with more topics pauses after each so many
+TOPICS_A_STEP: Final = 256  # a request with more topics pauses each time after this number
 
 
 def handle(

@@ -69,7 +69,7 @@ class ClassicMember:
         )
 
     def update(self, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int) -> None:
-        """Take over the facts of another JoinGroup."""
+        """Store the fields of another JoinGroup."""
         self.protocols = tuple(protocols)
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.session_timeout_ms = session_timeout_ms

@@ -1,4 +1,5 @@
-"""Consumer groups (KIP-848): the coordinator assigns partitions; each member revokes before another one gets.
+"""Consumer groups (KIP-848): the coordinator assigns partitions; a member revokes a partition before another
+gets it.
 
 The engine is in `epoch/`. This package adds subscriptions by name and by regular expression, static members, assignors,
 and members that still use the classic protocol.

@@ -55,7 +55,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
             self.static_members[member.instance_id] = member.member_id
 
     def put_pattern(self, pattern: str, resolved: ResolvedPattern | None) -> None:
-        """Take over the topics of a pattern, or forget the pattern."""
+        """Store the topics of a pattern, or remove the pattern."""
         self.subscriptions.put_matches(pattern, None if resolved is None else resolved.topics)
         if resolved is None:
             self.patterns.pop(pattern, None)
@@ -106,7 +106,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
         return members
 
     def replaced_by(self, member: ConsumerMember) -> list[ConsumerMember]:
-        """Return what takes the place of this member's: itself before it changed, and a static member before it."""
+        """Return the members that this one replaces: its previous version, and the static member before it."""
         ids = {member.member_id, self.static_members.get(member.instance_id or "", member.member_id)}
         return [self.members[one] for one in ids if one in self.members]
 
@@ -151,7 +151,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
                 if since is None:
                     raise self.stale(member, f"P{where} is not assigned or pending revocation for member.")
                 if generation < since:
-                    word = self.epoch_word(member)
+                    word = self.epoch_name(member)
                     raise self.stale(
                         member, f"Received {word} {generation} is older than assignment epoch {since} for p{where}."
                     )
@@ -159,7 +159,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
     def needs_epochs(self, member: ConsumerMember) -> bool:
         return member.classic is None
 
-    def epoch_word(self, member: ConsumerMember) -> str:
+    def epoch_name(self, member: ConsumerMember) -> str:
         return "member epoch" if member.classic is None else "generation id"
 
     def stale(self, member: ConsumerMember, message: str) -> KafkaError:

@@ -83,7 +83,7 @@ class EpochEngine(Generic[G, M, A]):
     # Member
 
     def store_member(self, group: G, before: M, member: M, records: Records) -> bool:
-        """Append the member's record if the member has changed. Return True if so."""
+        """Append the member's record if the member has changed. Return True if it was appended."""
         if member is before or member == before:
             return False
         records.append(self._records.member_record(group.group_id, member))
@@ -134,7 +134,7 @@ class EpochEngine(Generic[G, M, A]):
     # Current
 
     def store_current(self, group: G, member: M, moved: M, records: Records) -> bool:
-        """Append the record of the member's current assignment if it has moved. Return True if so."""
+        """Append the record of the member's current assignment if it has changed. Return True if it was appended."""
         if moved is member or moved == member:
             return False
         records.append(self._records.current_record(group.group_id, moved))

@@ -47,7 +47,7 @@ class EpochGroup(Generic[M, A]):
     # Replay
 
     def put_epoch(self, value: Any) -> None:
-        """Take over the value of a group metadata record."""
+        """Store the value of a group metadata record."""
         self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
 
     def put_target_epoch(self, epoch: int, timestamp_ms: int) -> None:
@@ -99,7 +99,7 @@ class EpochGroup(Generic[M, A]):
         if generation == member.member_epoch:
             return None
         if generation > member.member_epoch:
-            word = self.epoch_word(member)
+            word = self.epoch_name(member)
             raise self.stale(
                 member, f"Received {word} {generation} is newer than current member epoch {member.member_epoch}."
             )
@@ -112,7 +112,7 @@ class EpochGroup(Generic[M, A]):
         if member_epoch != member.member_epoch:
             raise self.stale(
                 member,
-                f"The received {self.epoch_word(member)} {member_epoch} does not match the expected member epoch "
+                f"The received {self.epoch_name(member)} {member_epoch} does not match the expected member epoch "
                 f"{member.member_epoch}.",
             )
 
@@ -120,7 +120,7 @@ class EpochGroup(Generic[M, A]):
         """Return True if the member must commit with a version that has member epochs."""
         return True
 
-    def epoch_word(self, member: M) -> str:
+    def epoch_name(self, member: M) -> str:
         """Return the name of a member epoch in the member's protocol."""
         return "member epoch"
 

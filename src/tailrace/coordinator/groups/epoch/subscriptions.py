@@ -34,7 +34,7 @@ class Subscriptions:
             _add(self._named, _name_changes(gone, after))
 
     def put_matches(self, pattern: str, topics: frozenset[str] | None) -> None:
-        """Take over the topics of a pattern, or forget them."""
+        """Store the topics of a pattern, or remove them."""
         known = self._matches.pop(pattern, None)
         if topics is not None:
             self._matches[pattern] = topics
@@ -51,7 +51,7 @@ class Subscriptions:
         return self._patterns.get(pattern, 0)
 
     def patterns(self, gone: Iterable[Subscription] = (), come: Subscription | None = None) -> set[str]:
-        """Return the patterns in use, after some members have gone and one has come."""
+        """Return the patterns in use after some members have left and one has joined."""
         found = set(self._patterns)
         for pattern, change in _pattern_changes(gone, come).items():
             if self._patterns.get(pattern, 0) + change > 0:
@@ -67,7 +67,7 @@ class Subscriptions:
     def among(
         self, topics: Collection[str], gone: Collection[Subscription] = (), come: Subscription | None = None
     ) -> set[str]:
-        """Return those of these topics that are subscribed to, after some members have gone and one has come."""
+        """Return the subscribed ones of these topics after some members have left and one has joined."""
         existing = [Subscription(frozenset(common(one.topics, topics))) for one in gone]
         come_existing = None if come is None else Subscription(frozenset(common(come.topics, topics)))
         named, matched = _name_changes(existing, come_existing), self._match_changes(gone, come)
@@ -115,6 +115,6 @@ def _add(counts: dict[str, int], changes: Counter[str]) -> None:
 
 
 def common(names: Collection[str], topics: Collection[str]) -> set[str]:
-    """Return the names that are in both, looking at the fewer of them one by one."""
+    """Return the names that are in both collections. Only the smaller one is iterated."""
     few, many = (topics, names) if len(topics) < len(names) else (names, topics)
     return {topic for topic in few if topic in many}

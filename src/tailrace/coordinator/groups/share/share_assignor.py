@@ -1,4 +1,5 @@
-"""The simple assignor of share groups: every partition has some members, every member about as many partitions.
+"""The simple assignor of share groups: every partition has members, and all members have about the same number of
+partitions.
 
 Unlike in a consumer group, several members may have the same partition: as many as it takes for every member to have
 one. Members keep their partitions as far as the result is even.
@@ -91,7 +92,7 @@ class _Shares:
         """Share the partitions of topics among their readers. `code` is Java's hash of a partition."""
         sharing = 0 if not slots else -(-len(readers) // len(slots))
         part = sharing * len(slots) / len(readers)
-        wanted = dict.fromkeys(range(len(self.members)), 0)  # nothing for those who do not subscribe
+        wanted = dict.fromkeys(range(len(self.members)), 0)  # 0 for members that do not subscribe
         for position, index in enumerate(readers):
             wanted[index] = ceil(part * (position + 1)) - ceil(part * position)
 
@@ -132,7 +133,7 @@ class _Shares:
         sharing: int,
     ) -> None:
         position = 0
-        has_given = False  # in this round over those who want more
+        has_given = False  # in this round over the members that need more
         for slot in order:
             missing = sharing - len(holders[slot])
             while missing > 0 and wanting:
@@ -155,7 +156,7 @@ class _Shares:
 
 
 def _capacity_for(count: int) -> int:
-    """Return the capacity of a map that was made for so many keys."""
+    """Return the capacity of a map that was created for this number of keys."""
     return 1 << (int((count + 1) / 0.75 + 1) - 1).bit_length()
 
 

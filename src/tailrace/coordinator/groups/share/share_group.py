@@ -87,17 +87,17 @@ class ShareGroup(EpochGroup[ShareMember, Assignment]):
     def state_name(self) -> str:
         return "Stable" if self.members else "Empty"
 
-    def _has_no_offsets(self) -> KafkaError:
+    def _no_offsets_error(self) -> KafkaError:
         return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
 
     def check_offset_commit(self, committer: Committer, topics: Sequence[TopicCommit]) -> None:
-        raise self._has_no_offsets()
+        raise self._no_offsets_error()
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Allow it: there are no committed offsets to return."""
 
     def check_offset_delete(self) -> None:
-        raise self._has_no_offsets()
+        raise self._no_offsets_error()
 
     def is_subscribed_to(self, topic: str) -> bool:
         return any(topic in member.topic_names for member in self.members.values())

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 SMALL = 0.5  # of the target size
-ENOUGH_FILES = 8  # a merge below the target size is worthwhile with so many files
+ENOUGH_FILES = 8  # with this number of files, a merge below the target size is worthwhile
 
 
 class SmallFile(NamedTuple):

@@ -83,7 +83,7 @@ def _buffers(values: Any) -> tuple[Any, Any]:
 
 
 def _end_of_line(lines: Any, number: int) -> int:
-    """Return the position after so many lines. A line has no line feed inside."""
+    """Return the position after a number of lines. A line has no line feed inside."""
     text, position = bytes(lines), 0
     for _ in range(number):
         position = text.index(b"\n", position) + 1
