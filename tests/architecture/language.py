@@ -25,7 +25,7 @@ SENTENCE_WORDS_MAX = 40
 
 # Words of the old dialect, each with the plain ones to use instead.
 BANNED = {
-    r"told|tells?\s+of|tell": "report, return, log, notify",
+    r"told|tells?": "report, return, log, notify",
     r"hears?\s+of|heard\s+of": "receive, learn",
     r"whoever|whomever|whom": "name the subject: client, caller, member, broker",
     r"anew": "again",

@@ -1,4 +1,4 @@
-"""The golden directories are whole, and Kafka still makes and reads them as their manifests say."""
+"""The golden directories are complete, and Kafka still writes and reads them as in their manifests."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 An input is a tree of files: `__cluster_metadata-0`, `meta.properties`, `bootstrap.checkpoint`. What must hold:
 
-- opening raises only what the command line tells in a sentence;
+- opening raises only errors that the command line reports in a sentence;
 - a broker that has started makes topics, serves them, stops, and starts again with them.
 """
 

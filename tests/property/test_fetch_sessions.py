@@ -1,4 +1,4 @@
-"""An incremental fetch tells what a full fetch would, and waits as long as one.
+"""An incremental fetch returns the same changes as a full fetch, and waits as long.
 
 A client with a session is compared, step by step, with one that asks for everything each time: after each response the
 first one's picture of every partition equals the second one's response. Waiting fetches of both are answered by the

@@ -78,7 +78,7 @@ def complaint(message: Message, version: int, answer: str) -> str | None:
     if written_again != message.encode(version):
         return "Kafka reads it and writes other bytes"
     if json.loads(reported) != to_dict(message, version):
-        return f"Kafka tells it as {reported.decode()[:500]}"
+        return f"Kafka reports it as {reported.decode()[:500]}"
     if made_from_json and made_from_json != message.encode(version):
         return "Kafka makes other bytes from its JSON"
     return None
@@ -180,7 +180,7 @@ def test_the_schemas_are_those_of_the_kafka_under_test(kafka: KafkaInstallation)
     assert kafka.version == CURRENT
 
 
-# ----------------------------------------------------------------------------------- records, as DumpLogSegments tells
+# ----------------------------------------------------------------------------------- records, as DumpLogSegments prints
 
 DECODERS = {
     "group": "--offsets-decoder",

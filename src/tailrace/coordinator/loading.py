@@ -52,7 +52,7 @@ class Loading:
         return self._next_offset >= self._log.bounds(self._key)[1]
 
     def step(self, max_bytes: int, now_ms: int) -> int:
-        """Replay the next piece; return its bytes. A KafkaError if the partition is no longer led here."""
+        """Replay the next piece; return its size. Raise KafkaError if the partition is no longer led here."""
         start, end = self._log.bounds(self._key)
         data = self._log.read(self._key, max(self._next_offset, start), max_bytes)
         size = 0

@@ -95,7 +95,7 @@ class ObjectFile:
             buffer[done : done + len(piece)] = piece
             done += len(piece)
             if self._window_bytes == PART_BYTES and not self._is_ahead(at):
-                # After so long a sequential read, assume that the rest will be read as well.
+                # After such a long sequential read, the rest will probably be read as well.
                 self._window_bytes = FIRST_WINDOW
                 self.will_read(position + done, self._size)
         return done

@@ -127,7 +127,7 @@ def write_response_header(api_key: int, api_version: int, correlation_id: int) -
 
 
 def write_response(api_key: int, api_version: int, correlation_id: int, response: Any) -> list[Any]:
-    """Return a whole response as parts for a frame. Records stay the objects that they are."""
+    """Return a whole response as parts for a frame. Records are not copied."""
     parts: list[Any] = [write_response_header(api_key, api_version, correlation_id)]
     response.write(parts, api_version)
     return parts

@@ -114,7 +114,7 @@ class Message(Struct):
         return message  # type: ignore[no-any-return]
 
     def write(self, parts: list[Any], version: int) -> None:
-        """Append the message to the parts. Records are appended as the objects that they are."""
+        """Append the message to the parts. Records are appended without copying."""
         self.writer(version)(self, parts)
 
     def encode(self, version: int) -> bytes:

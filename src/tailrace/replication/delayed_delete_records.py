@@ -1,4 +1,4 @@
-"""DelayedDeleteRecords: waits until every live replica has moved its log start: until the low watermark has moved.
+"""DelayedDeleteRecords: waits until every live replica has moved its log start, which moves the low watermark.
 
 Each partition is decided when its low watermark reaches the requested offset, or when it is no longer led here. At the
 deadline undecided partitions get REQUEST_TIMED_OUT: the leader has moved its start, and some follower has not.

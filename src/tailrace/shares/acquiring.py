@@ -1,6 +1,6 @@
 """acquire: gives records of a read to a member, until its lock expires.
 
-Where records were given back, the read overlaps with batches in flight; after those, its records are new. Batches of
+If records were given back, a read begins with batches in flight; the records after them are new. Batches of
 the log are delivered whole, so that a client decompresses each of them once. So `max_records` is rounded up to the end
 of a batch, and records that are acquired together are kept as batches of about `batch_size` records. In record limit
 mode `max_records` is exact, and parts of a batch may be delivered.

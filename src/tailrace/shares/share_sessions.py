@@ -109,7 +109,7 @@ class ShareSessions:
         return session
 
     def continue_session(self, key: SessionKey, epoch: int) -> ShareSession:
-        """Return the session of a request that is not the first. Its epoch moves on unless this is the last."""
+        """Return the session of a later request. The epoch is incremented unless the request ends the session."""
         session = self._sessions.get(key)
         if session is None:
             raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)

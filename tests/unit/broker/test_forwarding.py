@@ -111,7 +111,7 @@ def test_a_forwarded_request_without_a_response_gets_an_error_or_closes_the_conn
 ) -> None:
     forwarding.forward(request(), 0)
     controller.asked[0][2](Failure.TIMED_OUT, 1)
-    assert replies.closed == [42]  # CreateTopics tells errors by topic only
+    assert replies.closed == [42]  # CreateTopics has errors by topic only
     forwarding.forward(request(0, ApiKey.UNREGISTER_BROKER, UnregisterBrokerRequest(broker_id=7)), 0)
     controller.asked[1][2](Failure.TIMED_OUT, 1)
     assert replies.answers[0][1].error_code == ErrorCode.REQUEST_TIMED_OUT

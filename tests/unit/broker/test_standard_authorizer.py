@@ -1,4 +1,4 @@
-"""Decisions by ACLs; tests/conformance/test_acls_like_kafka.py asks Kafka the same."""
+"""Decisions by ACLs. tests/conformance/test_acls_like_kafka.py compares them with Kafka's."""
 
 from __future__ import annotations
 

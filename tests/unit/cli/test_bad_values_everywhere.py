@@ -1,8 +1,8 @@
 """Every command refuses a wrong value of every option that it takes: one sentence, status 2, and nothing has changed.
 
 The commands and their options come from the parser, so a new command or option is tested without a change here. Each
-typed option is tried with nonsense. The options of all client commands are tried with settings that are wrong in ways
-of their own.
+typed option is tried with nonsense. The options of all client commands are tried with the
+wrong settings in `CLIENT_OPTIONS`.
 """
 
 from __future__ import annotations

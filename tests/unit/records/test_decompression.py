@@ -1,4 +1,4 @@
-"""Decoders: linear in what they read, in pieces, up to a limit; and the walk over records that come in pieces."""
+"""Decoders take linear time, return pieces and obey a limit; the walk over records accepts pieces."""
 
 from __future__ import annotations
 

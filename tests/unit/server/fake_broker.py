@@ -1,4 +1,4 @@
-"""FakeBroker: a broker that does what a request tells it to. The first byte of a frame is the order:
+"""FakeBroker: a broker whose behaviour the request selects. The first byte of a frame is the order:
 
     E …                echo the rest
     W ms:4 …           echo the rest after so long

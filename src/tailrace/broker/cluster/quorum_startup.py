@@ -5,7 +5,7 @@
     3  load the partition logs (`storage/`)
     4  ask to be unfenced, and wait until the broker's own metadata has it as unfenced (`join_cluster`)
 
-The process that opens the broker supplies the `Network`, which runs until a condition holds and returns the time.
+The process that opens the broker supplies the `Network`, which runs until a condition is true and returns the time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Network(Protocol):
         """Begin the broker's heartbeats."""
 
     def run_until(self, condition: Callable[[], bool], what: str) -> int:
-        """Send, receive and tick until the condition holds. Return the time then. `what` describes the condition."""
+        """Send, receive and tick until the condition is true. Return the current time. `what` describes the
+        condition."""
 
     def call_soon(self, function: Callable[[], None]) -> bool:
         """Run a function on the broker's thread; called from any thread. Return False if there is no loop."""
@@ -107,7 +108,7 @@ def open_remote_controller(
 
 
 def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int:
-    """Follow the quorum until the metadata is current. Return the time then."""
+    """Follow the quorum until the metadata is current. Return the current time."""
     controller.begin(now_ms)
     network.follow(controller)
     if controller.lifecycle.previous_epoch >= 0:

@@ -27,7 +27,7 @@ class ConfigUpdates:
         self._outdated: dict[TopicPartition, None] = {}  # partitions whose logs have to be updated
 
     def update_topics(self, image: MetadataImage, names: Iterable[str]) -> None:
-        """Update the logs of some topics, of which some may be deleted."""
+        """Update the logs of some topics. Deleted topics are ignored."""
         for name in names:
             if name in image.topics:
                 self._outdated.update(

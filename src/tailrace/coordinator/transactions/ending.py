@@ -58,7 +58,7 @@ class Ended(NamedTuple):
 def plan_end(
     transaction: Transaction, request: EndRequest, new_producer_id: Callable[[], ProducerId], now_ms: int
 ) -> Facts | Ended:
-    """Return the facts to write, or the response to a retry. A KafkaError if the request is refused."""
+    """Return the state to write, or the response to a retry. Raise KafkaError if the request is refused."""
     if request.client_version < BUMPS_EPOCH_FROM:
         return _plan_end_v1(transaction, request, now_ms)
     return _plan_end_v2(transaction, request, new_producer_id, now_ms)

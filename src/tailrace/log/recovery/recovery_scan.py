@@ -25,7 +25,7 @@ class RecoveryScan:
     def __init__(
         self, segment: Segment, epochs: LeaderEpochs, states: ProducerStates, end_offset: Offset, gaps_end: Offset
     ) -> None:
-        """No batch reaches `end_offset`. From `gaps_end` on, each batch starts where the last one ended."""
+        """Prepare a scan in which all offsets are below `end_offset`. Only offsets below `gaps_end` may have gaps."""
         self._segment = segment
         self._epochs = epochs
         self._states = states

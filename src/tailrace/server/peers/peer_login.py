@@ -23,7 +23,7 @@ from tailrace.protocol.registry import response_class
 AUTHENTICATE_VERSION_MAX: Final = 2
 SHARE_OF_SESSION: Final = 0.85  # after this part of a session's lifetime, a new connection replaces the old one
 
-SESSION_MS_MIN: Final = 1_000  # whatever the peer asks for: each session costs both sides a login
+SESSION_MS_MIN: Final = 1_000  # even if the peer grants less, because each session costs a login
 
 
 class PeerLogin:

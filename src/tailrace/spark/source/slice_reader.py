@@ -1,4 +1,4 @@
-"""Reads a slice of the log as Arrow batches, in a task, without control records, aborted and unselected records."""
+"""Reads a slice of the log as Arrow batches in a task. Control, aborted and unselected records are left out."""
 
 from __future__ import annotations
 

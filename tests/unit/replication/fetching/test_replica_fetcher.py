@@ -116,7 +116,7 @@ def test_a_fetch_copies_records_and_the_high_watermark() -> None:
     pair.exchange()
     assert stored(pair.copies[0]) == stored(pair.led[0])
     assert (pair.led[0].log.high_watermark, pair.copies[0].log.high_watermark) == (0, 0)
-    pair.exchange()  # this one tells that the follower has them
+    pair.exchange()  # this fetch reports that the follower has them
     assert (pair.led[0].log.high_watermark, pair.copies[0].log.high_watermark) == (2, 2)
     assert pair.moved == [TopicPartition("topic", 0)] * 2
     assert pair.copies[0].traffic.replication_bytes_in == pair.led[0].log.size

@@ -88,7 +88,7 @@ class ParquetFiles:
     def write(self, rows: Any) -> None:
         for key, part in split(rows, self._layout.partition_by):
             file = self._open.pop(key, None) or self._new(key)
-            self._open[key] = file  # the last one is the one that was used last
+            self._open[key] = file  # the last key is the most recently used one
             part = part.select(self._schema.names)
             file.held.append(part)
             file.held_rows += part.num_rows
