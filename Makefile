@@ -11,7 +11,7 @@ SEEDS   ?= 0-2000
 KERNELS := $(basename $(shell find src -name '*.pxd'))
 
 .DEFAULT_GOAL := help
-.PHONY: help venv docs run tour unit test test-failed test-all fuzz costs soak chaos simulate check format bench dist clean clean-run
+.PHONY: help venv docs run tour unit test test-failed test-all fuzz costs soak chaos simulate check format bench compiled test-compiled dist clean clean-run
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -87,6 +87,14 @@ format: $(READY) ## apply the formatter and the linter's safe fixes
 
 bench: $(READY) ## benchmarks against plain writes, Apache Kafka and kfake; results in benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.run
+
+compiled: $(BASE) ## build/compiled: the package with its request path compiled, as in wheels; use it with PYTHONPATH=build/compiled
+	$(BIN)/python setup.py -q build --build-lib build/compiled
+
+test-compiled: $(READY) compiled ## the tests of the request path, with the compiled one
+	PYTHONPATH=build/compiled $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --durations=5 \
+	  $(addprefix tests/unit/,broker coordinator fetch log replication server shares waiting) \
+	  tests/conformance/test_random_requests_like_kafka.py
 
 dist: $(BASE) ## the sdist and this machine's wheel in dist/, checked, and tried in environments of their own
 	$(BIN)/python -c "import build, twine" 2>/dev/null || $(BIN)/python -m pip install --quiet --group dist

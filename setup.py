@@ -1,4 +1,7 @@
-"""Compile the kernels in place if there is a C compiler. Without one the same files run interpreted."""
+"""Compile the kernels if there is a C compiler. Without one the same files run interpreted.
+
+A wheel, and `make compiled`, also have the request path compiled. A checkout has only the kernels, in place.
+"""
 
 import re
 import sys
@@ -8,7 +11,8 @@ from runpy import run_path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-KERNELS = run_path("src/tailrace/model/kernel_forms.py")["KERNELS"]
+FORMS = run_path("src/tailrace/model/kernel_forms.py")
+KERNELS, REQUEST_PATH = FORMS["KERNELS"], FORMS["REQUEST_PATH"]
 PAGES = "https://github.com/tailrace/tailrace/blob"
 
 # No debug symbols: they are four fifths of an object. Compilers of Windows do not know these options, and macOS' linker
@@ -24,26 +28,44 @@ def long_description() -> str:
     return re.sub(r"\]\((?![a-z]+:|#)", f"]({PAGES}/v{version}/", readme)
 
 
+def extension(name: str, source: str | Path) -> Extension:
+    options = {"extra_compile_args": COMPILER_OPTIONS, "extra_link_args": LINKER_OPTIONS}
+    return Extension(name, [str(source)], **options)
+
+
 def kernel_extensions() -> list[Extension]:
-    sources = [
-        Extension(
-            name,
-            [f"src/{name.replace('.', '/')}.py"],
-            extra_compile_args=COMPILER_OPTIONS,
-            extra_link_args=LINKER_OPTIONS,
-        )
-        for name in KERNELS
-    ]
+    sources = [extension(name, f"src/{name.replace('.', '/')}.py") for name in KERNELS]
     # The generated C lies below build/, because setuptools would copy it into the wheel from src/.
-    extensions = cythonize(sources, language_level=3, build_dir="build/cython")
-    for extension in extensions:
-        extension.optional = True  # set here, because cythonize() does not copy it from the Extension that it is given
-    return extensions
+    return cythonize(sources, language_level=3, build_dir="build/cython")
+
+
+def request_path_extensions() -> list[Extension]:
+    """Return the modules of the request path, if packages are built. Their annotations stay without meaning."""
+    if not {"bdist_wheel", "build"}.intersection(sys.argv):
+        return []
+    copy_with_declarations = run_path("scripts/extension_types.py")["copy_with_declarations"]
+    target = Path("build/request_path")
+    copies = copy_with_declarations(Path("src"), target, REQUEST_PATH)
+    sources = [extension(name, place) for name, place in copies]
+    return cythonize(
+        sources,
+        language_level=3,
+        include_path=[str(target)],
+        build_dir="build/cython",
+        compiler_directives={"annotation_typing": False},
+    )
+
+
+def extensions() -> list[Extension]:
+    found = [*kernel_extensions(), *request_path_extensions()]
+    for one in found:
+        one.optional = True  # set here, because cythonize() does not copy it from the Extension that it is given
+    return found
 
 
 if __name__ == "__main__":
     setup(
-        ext_modules=kernel_extensions(),
+        ext_modules=extensions(),
         long_description=long_description(),
         long_description_content_type="text/markdown",
     )

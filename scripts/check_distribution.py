@@ -15,12 +15,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import tailrace
-from tailrace.model.kernel_forms import KERNELS
+from tailrace.model.kernel_forms import KERNELS, REQUEST_PATH
 
-WHEEL_BYTES_MAX = 5_000_000
+WHEEL_BYTES_MAX = 10_000_000
 SDIST_BYTES_MAX = 3_000_000
 NEEDED = ("tailrace/py.typed", "tailrace/protocol/schemas/index.json", "tailrace/pytest_plugin.py")
-SDIST_NEEDED = ("setup.py", "pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "scripts/smoke_test.py")
+SDIST_NEEDED = (
+    "setup.py",
+    "pyproject.toml",
+    "LICENSE",
+    "README.md",
+    "CHANGELOG.md",
+    "scripts/smoke_test.py",
+    "scripts/extension_types.py",
+)
 NOT_ALLOWED = re.compile(r"\.(c|pyc|o|a)$|(^|/)(tests|benchmarks|\.git)/")
 LINK = re.compile(r"\]\(([^)]*)\)|(?:href|src)=\"([^\"]*)\"")
 ABSOLUTE = re.compile(r"(https?:|mailto:|#)")
@@ -46,7 +54,7 @@ def wheel_problems(path: Path) -> Iterator[str]:
         metadata = wheel.read(f"tailrace-{name[1]}.dist-info/METADATA").decode()
     yield from (f"{needed} is missing" for needed in NEEDED if needed not in files)
     objects = {file.partition(".")[0].replace("/", ".") for file in files if file.endswith(".so")}
-    yield from (f"the kernel {kernel} is not compiled" for kernel in KERNELS if kernel not in objects)
+    yield from (f"{name} is not compiled" for name in (*KERNELS, *REQUEST_PATH) if name not in objects)
     yield from problems_of_all(path, files, metadata, WHEEL_BYTES_MAX)
 
 

@@ -10,7 +10,7 @@ Invalid input never raises from a method here. At worst, its client loses the co
 
 from __future__ import annotations
 
-from types import GeneratorType
+from collections.abc import Generator
 from typing import Final
 
 from tailrace.broker.cluster.forwarding import FORWARDED
@@ -102,7 +102,7 @@ class Dispatcher:
             return
         if outcome is None and not is_timed:
             return
-        if isinstance(outcome, GeneratorType):
+        if isinstance(outcome, Generator):
             self._long_requests.start(request, outcome, now_ms)
         else:
             self._replies.finish(request, outcome, now_ms)

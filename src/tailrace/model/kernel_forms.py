@@ -1,11 +1,12 @@
 """The forms of the kernels: compiled if there was a C compiler at installation, otherwise interpreted.
 
 Both forms give the same results. Interpreted kernels are slower, so `tailrace --version`, the first line of `serve` and
-the metric tailrace_build_info report which form runs.
+the metric tailrace_build_info report which form runs. The modules of the request path are compiled only in a wheel.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from typing import Final
@@ -27,11 +28,72 @@ KERNELS: Final = (
     "tailrace.protocol.flat.write_kernels",
 )
 
+# The walks of Produce, Fetch and OffsetCommit, and the loop around them. A wheel has them compiled. In a checkout they
+# run interpreted, so that no old build hides a changed source (docs/decisions/0039-compiled-request-path.md).
+REQUEST_PATH: Final = (
+    "tailrace.broker.coordination.partition_writer",
+    "tailrace.broker.dispatcher",
+    "tailrace.broker.handling.appends",
+    "tailrace.broker.handling.flat_requests",
+    "tailrace.broker.handling.round",
+    "tailrace.broker.replies",
+    "tailrace.broker.requests.data.fetch",
+    "tailrace.broker.requests.data.produce",
+    "tailrace.broker.requests.groups.group_topics",
+    "tailrace.broker.requests.offsets.commit_plan",
+    "tailrace.broker.requests.offsets.offset_commit",
+    "tailrace.coordinator.offsets.offset_commits",
+    "tailrace.coordinator.runtime",
+    "tailrace.coordinator.shard_writer",
+    "tailrace.fetch.byte_budget",
+    "tailrace.fetch.context",
+    "tailrace.fetch.delayed_fetch",
+    "tailrace.fetch.fetch",
+    "tailrace.fetch.fetch_plan",
+    "tailrace.fetch.fetches",
+    "tailrace.fetch.read",
+    "tailrace.fetch.request_context",
+    "tailrace.fetch.response",
+    "tailrace.fetch.session",
+    "tailrace.log.append",
+    "tailrace.log.leader_epochs",
+    "tailrace.log.reading.small_read",
+    "tailrace.log.segments.indexes.offset_index",
+    "tailrace.log.segments.segment",
+    "tailrace.log.segments.segment_list",
+    "tailrace.protocol.flat.produce",
+    "tailrace.replication.delayed_produce",
+    "tailrace.replication.follower_progress",
+    "tailrace.replication.hosted_partitions",
+    "tailrace.replication.leader",
+    "tailrace.replication.partition",
+    "tailrace.replication.produce",
+    "tailrace.replication.topic_traffic",
+    "tailrace.server.connections.connection",
+    "tailrace.server.loop.broker_deadline",
+    "tailrace.server.loop.loop",
+    "tailrace.server.loop.loop_timers",
+    "tailrace.server.loop.turn",
+    "tailrace.server.metrics.request_meter",
+    "tailrace.server.receiving.frame_input",
+    "tailrace.server.sending.response_writer",
+    "tailrace.server.sending.sender",
+    "tailrace.waiting.purgatory",
+)
+
 
 @cache
 def interpreted_kernels() -> tuple[str, ...]:
     """Return the names of the kernels that are not compiled."""
-    specs = {name: find_spec(name) for name in KERNELS}
+    return _interpreted(KERNELS)
+
+
+def is_request_path_compiled() -> bool:
+    return not _interpreted(REQUEST_PATH)
+
+
+def _interpreted(names: Iterable[str]) -> tuple[str, ...]:
+    specs = {name: find_spec(name) for name in names}
     return tuple(name for name, spec in specs.items() if spec is None or (spec.origin or "").endswith(".py"))
 
 

@@ -16,7 +16,6 @@ from tailrace.protocol.messages import (
     ProduceRequest,
 )
 from tailrace.records.builder import BatchBuilder
-from tailrace.replication.partition import Partition
 from tests.support.memory_node import NOW_MS, Client, start
 
 
@@ -26,7 +25,8 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     broker = start()
     topic = CreateTopicsRequest.CreatableTopic(name="orders", num_partitions=2, replication_factor=1)
     assert Client(broker).ask(CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code == 0
-    monkeypatch.setattr(Partition, "acks_error", lambda self, offset: None)
+    for module in ("broker.handling.appends", "replication.delayed_produce"):
+        monkeypatch.setattr(f"tailrace.{module}.try_decide", _never)
     return broker
 
 

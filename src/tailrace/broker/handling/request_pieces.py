@@ -15,9 +15,8 @@ for the first `repeats`. Two are kept where the handler refuses repeated names.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from copy import copy
-from types import GeneratorType
 from typing import Any, NamedTuple
 
 from tailrace.broker.handling.handler_binding import Handler
@@ -148,7 +147,7 @@ def handle_in_pieces(
         part = request._replace(body=_with(body, name, piece.elements), respond=whole.expect(piece))
         try:
             response = handler(part, now_ms)
-            if isinstance(response, GeneratorType):
+            if isinstance(response, Generator):
                 response = yield from response
         except KafkaError as error:
             refusals.error(part, error, now_ms)
