@@ -40,6 +40,8 @@ BANNED = {
     r"what\s+comes\s+most|of\s+which\s+nothing|as\s+if\s+nothing": "say it directly",
     r"lets?\s+(?:it|them|him)\s+be": "leave, ignore",
     r"says?\s+so|said\s+so": "report, log",
+    r"looked\s+at": "check, read, examine",
+    r"stands?(?!\s+(?:for|alone)\b)": "be in, be at",
     r"(?<!there\s)(?:is|are|was|were)\s+no\s+(?!longer\b|more\b|such\b)(?=\w)": "is not a",
     r"(?<!there\s)(?:is|are)\s+none\s+of": "is not one of",
     r"(?:at\s+most\s+)?so\s+(?:many|long)\b(?!\s+as\b)(?![^.;]*\bthat\b)": "name the number, the size or the time",

@@ -6,7 +6,7 @@ import random
 import struct
 
 NUMBERS = (-1, 0, 1, 2, 127, 128, 255, 32767, 65535, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 10**9)
-INVALID_MARK = "\u00bf\u00bf"  # stands in a text for bytes that are not UTF-8
+INVALID_MARK = "\u00bf\u00bf"  # represents bytes that are not UTF-8 in a text
 _INVALID = b"\xff\xfe\xff\xfe"
 _FORMATS = ((">b", 8), (">h", 16), (">i", 32), (">q", 64))
 _VARINTS = (b"\x00", b"\x01", b"\x7f", b"\x80\x01", b"\xff\xff\x03", b"\xff\xff\xff\xff\x0f", b"\xff" * 9 + b"\x01")

@@ -36,7 +36,7 @@ class TooManyRequests(InvariantBroken):
 
 
 class PatientClock:
-    """A clock that moves on whenever it is looked at."""
+    """A clock that advances whenever it is read."""
 
     def __init__(self) -> None:
         self.now_ms = NOW_MS

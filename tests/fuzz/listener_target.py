@@ -37,7 +37,7 @@ PIECES: Final = (1 << 20, 1, 7, 1_000)
 PATIENCE_S: Final = 5.0
 READ_S: Final = 0.02
 INPUTS_A_BROKER: Final = 20_000
-INPUTS_A_LOOK: Final = 100  # then the count of internal errors is looked at
+INPUTS_A_LOOK: Final = 100  # then the count of internal errors is checked
 
 
 class ListenerTarget:

@@ -1,7 +1,7 @@
 """Sequences to begin with: what members, transactional producers, share consumers and fetch sessions send, in order.
 
 A step is a request of one client, or time that passes, or a connection that closes. Values that only the broker knows
-(member ids, generations, producer ids, epochs) stand as marks. The target replaces them by what the client has learned.
+(member ids, generations, producer ids, epochs) are placeholders. The target replaces them by values of responses.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     asked = node.fetch([want(orders, 0)])              # a Fetch request; asked.response, or None while it waits
     node.pass_ms(500)                                  # deadlines
 
-Time stands still unless the test moves it.
+Time does not advance unless the test moves it.
 """
 
 from __future__ import annotations

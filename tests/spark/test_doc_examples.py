@@ -1,4 +1,4 @@
-"""Examples of the documents that need Spark run as they stand on their pages."""
+"""Examples of the documents that need Spark run unchanged."""
 
 from __future__ import annotations
 

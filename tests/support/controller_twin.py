@@ -1,7 +1,7 @@
 """The same requests to Apache Kafka and to our controller, and their responses in one form.
 
 `LocalNode` is our controller with everything that a broker adds: a formatted directory, ids that count up, a clock that
-stands still. `raw_request` sends one of our messages to a running Kafka. `plain` makes a response comparable: no
+does not advance. `raw_request` sends one of our messages to a running Kafka. `plain` makes a response comparable: no
 throttle times, names for topic ids, the presence instead of the text of messages, lists in a fixed order.
 """
 

@@ -6,7 +6,7 @@
         log.close()
 
 Every call is one line to the JVM and one line back (`java/LogOracle.java`); a Java exception becomes an
-`OracleError`. The clock stands at `now_ms` until it is moved. Work that Kafka schedules runs as soon as it is
+`OracleError`. The clock has the value `now_ms` until it is moved. Work that Kafka schedules runs as soon as it is
 due, after the call that scheduled it or moved the clock; with `tasks_run_themselves(False)` only `run_tasks`
 runs it.
 """

@@ -2,7 +2,7 @@
 
 For the log it behaves like `DiskFiles`: a file is opened on first use, an open file survives a rename or removal, a
 released file is found again by its path, errors are those of the operating system. `modified_ms` is `now_ms`, which
-stands still unless a test moves it.
+does not advance unless a test moves it.
 
 Every change goes through one of the `_…` methods at the end of `MemoryFiles`; `RecordingFiles` records them there.
 """

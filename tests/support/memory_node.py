@@ -4,7 +4,7 @@
     client = Client(broker)
     answer = client.ask(MetadataRequest(topics=None), version=12)
 
-Time stands still unless a test moves it: `client.now_ms += 500; broker.tick(client.now_ms)`.
+Time does not advance unless a test moves it: `client.now_ms += 500; broker.tick(client.now_ms)`.
 """
 
 from __future__ import annotations

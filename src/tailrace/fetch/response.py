@@ -7,7 +7,7 @@
     6      KAFKA_STORAGE_ERROR; older versions get          16   with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH:
            NOT_LEADER_OR_FOLLOWER                                the current leader and its address
 
-Partitions stand in the order in which they were read. Consecutive partitions of a topic share one topic entry.
+Partitions are in the order in which they were read. Consecutive partitions of a topic share one topic entry.
 """
 
 from __future__ import annotations

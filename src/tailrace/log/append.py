@@ -89,7 +89,7 @@ class LogAppend:
         self._size = 0
         self._end_offset: Offset = 0  # the offset after the last one
         self._epoch: LeaderEpoch = NO_LEADER_EPOCH
-        self._room = NO_ROOM  # in the active segment, when it was last looked at
+        self._room = NO_ROOM  # in the active segment, when it was last checked
         self._taken = 0  # batches placed since then
 
     # Place
@@ -217,7 +217,7 @@ class LogAppend:
     def _has_room(self, segment: Segment, size: int, max_timestamp: int, last_offset: Offset) -> bool:
         """Return True if the segment takes one more batch behind the placed ones, and one write takes all of them.
 
-        The room was looked at before an earlier batch. It stays as it is until another segment or config comes, or its
+        The room was computed before an earlier batch. It is valid until the segment or the config changes, or its
         batches are used up. The age of an empty segment is counted from its next batch.
         """
         room, placed, written = self._room, self._size, segment.size

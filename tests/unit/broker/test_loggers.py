@@ -1,4 +1,4 @@
-"""A broker's loggers can be looked at and set by a client."""
+"""Clients can describe and set the log levels of a broker's loggers."""
 
 from __future__ import annotations
 

@@ -177,7 +177,8 @@ def test_opening_a_missing_folder_does_not_create_it(tmp_path: Path) -> None:
 
 
 class GrowingFiles(DiskFiles):
-    """A broker at work: whenever the log's size was looked at, another batch and its index entry arrive."""
+    """The files of a running broker: after each query of the log's size, another batch and its index entry are
+    appended."""
 
     def __init__(self, log: Path, batches: Iterator[bytes]) -> None:
         self.log, self.batches = log, batches

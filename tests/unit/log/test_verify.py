@@ -261,7 +261,7 @@ def test_a_log_without_any_segment_is_a_note(tmp_path: Path) -> None:
 
 
 class GrowingFile(DiskFile):
-    """A log file of which more arrives as soon as its size was looked at."""
+    """A log file that grows after each query of its size."""
 
     __slots__ = ("more",)
 

@@ -201,7 +201,7 @@ def test_a_replica_is_dropped_when_it_was_not_caught_up_for_the_lag_time() -> No
     led.node.now_ms += LAG_MS
     assert led.leader.lagging(led.node.now_ms) == frozenset()
     led.node.now_ms += 1
-    assert led.leader.lagging(led.node.now_ms) == {3}  # 2 stands at the log end, however long ago it fetched
+    assert led.leader.lagging(led.node.now_ms) == {3}  # 2 is at the log end, however long ago it fetched
     led.node.append(led.partition, b"e")
     assert led.leader.lagging(led.node.now_ms) == {2, 3}
     assert led.leader.shrink_isr(led.node.now_ms)

@@ -1,4 +1,4 @@
-"""A loop whose passes a test runs one by one, with clocks that stand still, and clients on real sockets."""
+"""A loop whose passes a test runs one by one, with clocks that do not advance, and clients on real sockets."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The commands that the page may run, and the parameters that each of them takes.
 
 A request for /api/topics/describe?arg=orders runs `tailrace topics describe --json -- orders`. A parameter `arg` is an
-argument of the command, every other one an option with the same name. Only what stands in the table is accepted, so a
-request can neither name a file nor choose another cluster.
+argument of the command, every other one an option with the same name. Only commands and parameters of the table are
+accepted, so a request can neither name a file nor choose another cluster.
 """
 
 from __future__ import annotations

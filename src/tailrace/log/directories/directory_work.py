@@ -44,7 +44,7 @@ class DirectoryWork(LogOwner[PartitionLog]):
             self._write_epochs_later(log)
 
     def own(self, log: PartitionLog) -> None:
-        """Take over the work of a log from now on."""
+        """Do the work of a log from now on."""
         log.attach(self)
         self._deferring.add(log.partition)
         if self._serial is not None:

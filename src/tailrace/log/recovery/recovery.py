@@ -228,7 +228,7 @@ class _Loader:
     # 3. Recovery
 
     def _recover_segments(self) -> None:
-        """Recover unflushed segments and those to be indexed, in offset order: all before a segment is valid."""
+        """Recover, in offset order, the unflushed segments and those whose indexes are rebuilt."""
         unflushed = {segment.base_offset for segment in self.segments.between(self.recovery_point, LONG_MAX)}
         if self.recover and unflushed and (self.recovery_point or not self.may_have_gaps):
             self.epochs.truncate_end(min(unflushed))  # found again in the records, which may be newer than the file

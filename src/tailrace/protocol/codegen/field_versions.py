@@ -1,7 +1,7 @@
 """The first version of a message that has a field, derived from the schema.
 
 A handler that behaves differently "from version 13 on" usually means "once requests carry topic ids". It asks for the
-version by the name of the field, so that the number stands only in Kafka's schemas:
+version by the name of the field, so that the number is only in Kafka's schemas:
 
     first_version_with("FetchRequest", "topics.topic_id")    13
 

@@ -9,7 +9,7 @@ round_plan.py    plans a round: the offsets that come next
 round_files.py   RoundFiles: folders and markers of rounds, and what killed rounds left
 throughput.py    Throughput: sizes of offsets and files, measured in each round
 table_ends.py    TableEnds: where a table ends, and Round: the offsets of one commit
-table_offsets.py  the offsets at which a table stands, for queries that continue there
+table_offsets.py  the end offsets of a table, for queries that continue there
 write_task.py    the tasks: decode slices, convert rows, write files
 row_form.py      RowForm: converts the decoded records of a slice into the rows of the table
 round_writer.py  RoundWriter: writes and commits a round; Append adds every record as a row

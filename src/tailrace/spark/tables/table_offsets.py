@@ -1,4 +1,4 @@
-"""The offsets at which a table stands, for a query that continues there: `startingOffsets=table:PLACE`.
+"""The end offsets of a table, for a query that continues there: `startingOffsets=table:PLACE`.
 
 A place with a slash is a Delta table, such as `table:s3://lake/orders`. A place that ends with `.metadata.json` is the
 metadata of an Iceberg table. Any other place is an Iceberg table in a catalog. `table:shop.orders` is in the default

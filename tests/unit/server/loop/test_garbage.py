@@ -1,4 +1,4 @@
-"""Garbage: each object is looked at once, in small portions; all objects are looked at when the broker is idle."""
+"""Garbage: each object is examined once, in small portions; all objects are examined when the broker is idle."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class EpochMember:
         return replace(self, **changed) if changed else self
 
     def moved_to(self, epoch: int, state: MemberState, **held: Any) -> Self:
-        """Return the member after one step of its reconciliation, with what it holds then."""
+        """Return the member after one step of its reconciliation, with its new assignment."""
         return replace(self, member_epoch=epoch, previous_epoch=self.member_epoch, state=state, **held)
 
     def without_assignment(self) -> Self:

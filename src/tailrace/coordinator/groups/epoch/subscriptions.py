@@ -1,7 +1,7 @@
 """Subscriptions: how many members of a group subscribe to each topic, counted as members come and go.
 
 A group may have thousands of members with thousands of topics each. So a change of one member must not look at the
-others, and names of topics that do not exist are not looked at one by one.
+others, and names of topics that do not exist are not iterated.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """JsonDecoder: JSON objects to columns with the JSON reader of Arrow, without a Python object per value.
 
 The values become lines (`records/columnar/json_lines.py`), and Arrow reads the lines by an explicit schema. If Arrow
-refuses some line, the lines are halved until every broken value stands alone. So a value has the same result whatever
+refuses some line, the lines are halved until every broken value is found. So a value has the same result whatever
 its neighbours are, and a few broken values cost little.
 
 Rules, mostly those of Arrow. A missing or null member is null, and members outside the schema are ignored. A member of
