@@ -33,7 +33,7 @@ def test_the_table_shows_a_healthy_broker(bootstrap: str, topic: str) -> None:
 def test_fewer_brokers_than_expected_are_a_problem(bootstrap: str) -> None:
     output = tailrace("cluster", "status", "--brokers", 2, "--wait", 0.1, "--bootstrap", bootstrap)
     assert output.status == 1
-    assert "  ! 1 active brokers, 2 expected" in output.lines
+    assert "  ! active brokers: 1, expected: 2" in output.lines
 
 
 def test_an_unreachable_cluster_has_status_2() -> None:

@@ -141,7 +141,10 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         output = refused("--data", tmp_path / "data", "--port", port)
-    assert output == f"tailrace: cannot listen on PLAINTEXT://127.0.0.1:{port}: Address already in use\n"
+    assert (
+        output
+        == f"tailrace: cannot listen on PLAINTEXT://127.0.0.1:{port}: Address already in use (choose another port)\n"
+    )
     assert not (tmp_path / "data").exists()
 
 

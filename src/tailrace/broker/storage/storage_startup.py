@@ -116,7 +116,8 @@ def usable_paths(files: Files, config: BrokerConfig) -> tuple[str, ...]:
             if is_shortage(error):
                 raise
             if path == config.metadata_log_dir:
-                raise LogDirectoriesFailed(f"{path}, which has the metadata log, cannot be used: {error}") from error
+                reason = error.strerror or str(error)
+                raise LogDirectoriesFailed(f"{path}, which has the metadata log, cannot be used: {reason}") from error
             _log.error("log directory %s is offline: %s", path, error)
             continue
         usable.append(path)

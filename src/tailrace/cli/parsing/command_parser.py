@@ -17,6 +17,7 @@ from tailrace.cli.output import report_error, use_json_errors
 USAGE_ERROR: Final = 2
 _JSON_OPTIONS: Final = ("--json", "-J")
 _CLOSE: Final = 0.6
+_MOST: Final = 3
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -63,7 +64,7 @@ class CommandParser(argparse.ArgumentParser):
         if "required" in message:
             mistyped = [word for word in self._words if word.startswith("--") and not self._is_known(word)]
             if mistyped:
-                message = f"{message}; {self._unknown_text(mistyped)}"
+                message = f"{self._unknown_text(mistyped)}; {message}"
         is_json = any(word in _JSON_OPTIONS for word in self._words)
         use_json_errors(is_json)
         if not is_json and not self._words and self._subparsers is not None:
@@ -79,6 +80,8 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a suggestion in parentheses, or an empty text."""
-    close = get_close_matches(word, list(known), 1, _CLOSE)
-    return f" (did you mean {close[0]}?)" if close else ""
+    """Return a suggestion in parentheses, or an empty text. Words that the word begins come before similar ones."""
+    words = list(known)
+    longer = [one for one in words if one.startswith(f"{word}-")] or [one for one in words if one.startswith(word)]
+    close = longer[:_MOST] if len(word.strip("-")) > 1 and longer else get_close_matches(word, words, 1, _CLOSE)
+    return f" (did you mean {' or '.join(close)}?)" if close else ""

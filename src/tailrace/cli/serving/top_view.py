@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from tailrace.cli.output import NOTHING, size_text, table
+from tailrace.cli.output import NOTHING, count_text, size_text, table
 from tailrace.cli.serving.top_reading import ApiReading, Reading, TopicReading
 
 NO_TOPIC: Final = TopicReading()
@@ -134,7 +134,11 @@ def _facts(view: dict[str, Any]) -> list[str]:
     lines = []
     if "cluster_id" in facts:
         lines.append(
-            [f"cluster {facts['cluster_id']}", f"{facts['brokers']} brokers", f"controller {facts['controller']}"]
+            [
+                f"cluster {facts['cluster_id']}",
+                count_text(facts["brokers"], "broker"),
+                f"controller {facts['controller']}",
+            ]
         )
     else:
         minutes, seconds = divmod(int(facts["uptime_s"]), 60)

@@ -157,7 +157,7 @@ class ClusterState:
         found += [f"controller {one.node_id} does not follow the leader of the quorum" for one in self.lost_voters]
         active = sum(not broker.is_fenced for broker in self.brokers)
         if active < min_brokers:
-            found.append(f"{active} active brokers, {min_brokers} expected")
+            found.append(f"active brokers: {active}, expected: {min_brokers}")
         return found
 
 

@@ -7,6 +7,7 @@ before IPv6.
 
 from __future__ import annotations
 
+import errno
 import socket
 from typing import NamedTuple
 
@@ -74,7 +75,8 @@ def _bind(endpoint: Endpoint, receive_buffer_bytes: int) -> socket.socket:
 
 
 def _cannot_listen(endpoint: Endpoint, error: OSError) -> OSError:
-    return OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}")
+    remedy = " (choose another port)" if error.errno == errno.EADDRINUSE else ""
+    return OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}{remedy}")
 
 
 def _place(host: str) -> tuple[int, str]:

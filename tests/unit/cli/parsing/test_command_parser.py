@@ -18,6 +18,17 @@ from tests.support.command import tailrace
         ("topics list --qqq=1", "tailrace topics list", "unknown option --qqq\n"),
         ("topics list orders", "tailrace topics list", "unexpected argument 'orders'"),
         ("topics alter o --partitons 3", "tailrace topics alter", "--partitons (did you mean --partitions?)"),
+        (
+            "topics create o --repl 3",
+            "tailrace topics create",
+            "unknown option --repl (did you mean --replication-factor?)",
+        ),
+        (
+            "groups reset g --to earliest",
+            "tailrace groups reset",
+            "reset: unknown option --to (did you mean --to-earliest or --to-latest or --to-current?); one of",
+        ),
+        ("--verison", "tailrace [-h]", "tailrace: unknown option --verison (did you mean --version?); the following"),
         ("consume o --isolation read_comitted", "tailrace consume", "(did you mean read_committed?)"),
         ("produce o --acks most", "tailrace produce", "'most' is not a valid choice (choose from all, 1, 0)"),
     ],

@@ -119,7 +119,7 @@ def test_a_new_topic_has_no_rate_yet() -> None:
     topic = TopicReading(partitions=1, size=10**9, messages=10**6, bytes_in=10**9)
     view = compare(before, Reading(1.0, "kafka:9092", dict(facts), dict(counters), topics={"t": topic}))
     assert (view["topics"][0]["messages_in_per_s"], view["topics"][0]["bytes_in_per_s"]) == (0, 0)
-    assert show(view, "12:00:00")[1] == "cluster c   1 brokers   controller 1"
+    assert show(view, "12:00:00")[1] == "cluster c   1 broker   controller 1"
 
 
 def test_output_is_limited_to_the_height_of_the_screen() -> None:

@@ -84,7 +84,7 @@ def test_problems_are_counted() -> None:
     ]
     assert state(partition()).problems() == []
     assert state(partition(), brokers=(broker(1), broker(2, is_fenced=True))).problems(2) == [
-        "1 active brokers, 2 expected"
+        "active brokers: 1, expected: 2"
     ]
 
 
