@@ -81,7 +81,16 @@ def json_document(value: Any) -> str:
 
 def print_lines(*lines: str) -> None:
     """Print lines to standard output. Control characters and unencodable characters are escaped."""
-    text = _CONTROL.sub(_escape, "".join(f"{line}\n" for line in lines))
+    write_text(escaped("".join(f"{line}\n" for line in lines)))
+
+
+def escaped(text: str) -> str:
+    """Return a text with its control characters escaped, except tabs and line ends."""
+    return _CONTROL.sub(_escape, text)
+
+
+def write_text(text: str) -> None:
+    """Write a text to standard output as it is. Unencodable characters are escaped."""
     try:
         sys.stdout.write(text)
     except UnicodeEncodeError:

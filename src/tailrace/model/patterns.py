@@ -37,6 +37,11 @@ class Pattern:
         """Return an upper bound of the work that matching takes."""
         return self.size * len(text)
 
+    def groups(self, text: str) -> tuple[str | None, ...] | None:
+        """Return the text and the groups in it if the pattern matches the whole text. The cost is not limited."""
+        found = self._compiled.fullmatch(text)
+        return None if found is None else (found[0], *found.groups())
+
     def matches(self, text: str) -> bool:
         """Return True if the pattern matches the whole text. A text that is too expensive to match does not match."""
         return self.cost(text) <= MATCH_COST_MAX and self._compiled.fullmatch(text) is not None

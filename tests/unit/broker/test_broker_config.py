@@ -367,3 +367,9 @@ def test_an_unreadable_broker_setting_has_its_default() -> None:
     cluster = Cluster()
     cluster.apply([m.ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="soon")])
     assert of().current("log.retention.ms", cluster.image) is None
+
+
+@pytest.mark.parametrize("path", ["/da\0ta", "/data/\ud800", "/x" * 300, "/" + "x" * 5_000])
+def test_a_log_directory_that_cannot_be_a_path_is_refused(path: str) -> None:
+    with pytest.raises(InvalidConfig, match="is not a path"):
+        BrokerConfig.of(log_dirs=[path], port=9092)

@@ -103,3 +103,16 @@ def test_commands_survive_files_and_folders_in_each_others_place(verb: str, tmp_
     assert ran.status in (0, 1)
     assert "Traceback" not in ran.err + ran.out
     assert verb == "repair" or "orders-1" in ran.out
+
+
+def test_a_configuration_without_end_is_refused() -> None:
+    for words in (("serve", "--config", "/dev/zero"), ("topics", "list", "--command-config", "/dev/zero")):
+        ran = tailrace(*words)
+        assert (ran.status, ran.out) == (2, "")
+        assert "/dev/zero is larger than 16,777,216 bytes" in ran.err
+
+
+def test_a_listener_whose_host_cannot_be_a_name_is_refused(tmp_path: Path) -> None:
+    ran = tailrace("serve", "--data", tmp_path, "--host", "x" * 64, "--port", "0")
+    assert ran.status == 2
+    assert "the host cannot be a name" in ran.err

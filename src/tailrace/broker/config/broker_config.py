@@ -40,6 +40,8 @@ _log = logging.getLogger(__name__)
 
 CONTROLLER: Final = "CONTROLLER"
 _TOPIC_CONFIGS_MAX: Final = 1_000  # distinct topic configurations in the cache; clients can create any number of them
+_PATH_BYTES_MAX: Final = 4_000  # the names of files are added
+_PATH_PARTS_MAX: Final = 200
 _ANYWHERE: Final = ("", "0.0.0.0", "::")
 
 
@@ -290,6 +292,12 @@ class BrokerConfig:
             raise InvalidConfig(f"broker.id {broker_id} differs from node.id {self.node_id}")
         if not self.log_dirs or "" in self.log_dirs:
             raise InvalidConfig("log.dirs: at least one directory is needed")
+        for path in (*self.log_dirs, self.metadata_log_dir):
+            if not _is_path(path):
+                raise InvalidConfig(
+                    f"log.dirs: {path[:80]!r} is not a path: it has at most {_PATH_BYTES_MAX} bytes and "
+                    f"{_PATH_PARTS_MAX} parts, and no NUL"
+                )
 
     def _check_times(self) -> None:
         """Raise InvalidConfig if settings contradict each other."""
@@ -308,3 +316,12 @@ def _endpoint(listener: Listener, bound: Mapping[str, int], default_host: str) -
     host = default_host if listener.host in _ANYWHERE else listener.host
     port = bound.get(listener.name, listener.port) if listener.port <= 0 else listener.port
     return Endpoint(listener.name, host, port, listener.security_code)
+
+
+def _is_path(text: str) -> bool:
+    """Return True if the system may have a folder of that name."""
+    try:
+        size = len(text.encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text and size <= _PATH_BYTES_MAX and text.count("/") <= _PATH_PARTS_MAX

@@ -20,6 +20,7 @@ from tailrace.cli.errors import CommandError
 from tailrace.cli.parsing.options import timestamp
 
 CHUNK_BYTES: Final = 262_144
+LINE_BYTES_MAX: Final = 268_435_456
 LINGER_S: Final = 0.01  # time to wait for more lines before the input counts as idle
 
 _FIELDS = frozenset({"key", "value", "headers", "timestamp", "partition", "keyEncoding", "valueEncoding"})
@@ -40,10 +41,15 @@ class NewRecord(NamedTuple):
 def line_groups(descriptor: int) -> Iterator[tuple[list[bytes], bool]]:
     """Yield groups of lines as they arrive, without line ends, and True if the input is idle after a group."""
     unfinished: list[bytes] = []
+    size = 0
     while chunk := os.read(descriptor, CHUNK_BYTES):
         if b"\n" not in chunk:
             unfinished.append(chunk)
+            size += len(chunk)
+            if size > LINE_BYTES_MAX:
+                raise CommandError(f"a line of the input has more than {LINE_BYTES_MAX:,} bytes, the limit of a record")
             continue
+        size = 0
         lines = b"".join([*unfinished, chunk]).split(b"\n")
         unfinished = [lines.pop()]
         yield [line.removesuffix(b"\r") for line in lines], not _is_ready(descriptor)

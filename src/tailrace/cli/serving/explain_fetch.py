@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from tailrace.cli.errors import CommandError
 from tailrace.cli.log.explain_text import read_text
 from tailrace.cli.output import count_text, json_document, print_lines, size_text
-from tailrace.cli.serving.http_get import get
+from tailrace.cli.serving.http_get import get, understood
 from tailrace.log.inspect.explain import (
     Bounds,
     Cost,
@@ -40,15 +40,15 @@ def run(options: argparse.Namespace) -> int:
     answer = get(options.metrics, f"/explain/fetch?{query}", more_s=(options.max_wait_ms or 0) / 1_000)
     try:
         walk = json.loads(answer.text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CommandError(f"{options.metrics} does not serve /explain/fetch: HTTP status {answer.status}") from error
-    if answer.status != 200:
-        raise CommandError(f"{options.metrics}: {walk.get('error', answer.status)}")
-    if options.json:
-        print_lines(json_document(walk))
-    else:
-        print_lines(*fetch_text(walk))
-    return 1 if any(one["error"] != "NONE" for one in [*walk["refused"], *walk["partitions"]]) else 0
+    with understood(options.metrics, "/explain/fetch"):
+        if answer.status != 200:
+            raise CommandError(f"{options.metrics}: {walk.get('error', answer.status)}")
+        lines = [json_document(walk)] if options.json else fetch_text(walk)
+        has_errors = any(one["error"] != "NONE" for one in [*walk["refused"], *walk["partitions"]])
+    print_lines(*lines)
+    return 1 if has_errors else 0
 
 
 def fetch_text(walk: dict[str, Any]) -> list[str]:

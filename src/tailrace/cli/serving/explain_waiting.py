@@ -8,21 +8,19 @@ from typing import Any
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import count_text, json_document, print_lines, table
-from tailrace.cli.serving.http_get import get
+from tailrace.cli.serving.http_get import get, understood
 
 _SHOWN_ABOVE = ("kind", "deadlineInMs", "keyCount", "keys")
 
 
 def run(options: argparse.Namespace) -> int:
     answer = get(options.metrics, "/waiting")
-    try:
+    if answer.status != 200:
+        raise CommandError(f"{options.metrics} does not serve /waiting: HTTP status {answer.status}")
+    with understood(options.metrics, "/waiting"):
         state = json.loads(answer.text)
-    except ValueError as error:
-        raise CommandError(f"{options.metrics} does not serve /waiting: HTTP status {answer.status}") from error
-    if options.json:
-        print_lines(json_document(state))
-    else:
-        print_lines(*waiting_text(state))
+        lines = [json_document(state)] if options.json else waiting_text(state)
+    print_lines(*lines)
     return 0
 
 

@@ -1,14 +1,20 @@
-"""An HTTP GET of a broker's metrics endpoint."""
+"""An HTTP GET of a broker's metrics endpoint.
+
+The address may be wrong, so whatever responds there can end a command only with a sentence.
+"""
 
 from __future__ import annotations
 
-import http.client
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from tailrace.cli.errors import CommandError
+from tailrace.client.security.http_exchange import exchange
 
-TIMEOUT_S: Final = 10.0
+TIMEOUT_S: Final = 10.0  # to connect, and to respond
+PAGE_BYTES_MAX: Final = 134_217_728  # the metrics of ten thousand partitions have 30 MB
 
 
 def _reason(error: Exception) -> str:
@@ -19,7 +25,6 @@ def _reason(error: Exception) -> str:
 
 class Page(NamedTuple):
     status: int
-    reason: str
     text: str
 
 
@@ -33,13 +38,25 @@ def get(url: str, path: str, *, more_s: float = 0.0) -> Page:
         raise CommandError(f"--metrics {url} is not HOST:PORT or http://HOST:PORT")
     own = place.path if place.path not in ("", "/", "/metrics") else path
     try:
-        connection = http.client.HTTPConnection(place.hostname, place.port or 80, timeout=TIMEOUT_S + more_s)
-        try:
-            connection.request("GET", own)
-            answer = connection.getresponse()
-            return Page(answer.status, answer.reason, answer.read().decode())
-        finally:
-            connection.close()
-    except (OSError, http.client.HTTPException, ValueError) as error:
+        answer = exchange(
+            f"http://{place.netloc}{own}",
+            headers={"Accept": "*/*"},
+            connect_timeout_s=TIMEOUT_S,
+            timeout_s=TIMEOUT_S + more_s,
+            bytes_max=PAGE_BYTES_MAX,
+        )
+        return Page(answer.status, answer.body.decode())
+    except (OSError, ValueError) as error:
         hint = "was the broker started with --metrics-port?"
         raise CommandError(f"no response from {url}: {_reason(error)} ({hint})") from error
+
+
+@contextmanager
+def understood(url: str, path: str) -> Iterator[None]:
+    """Raise CommandError if the block cannot read a page, because it has another form than a broker's."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise CommandError(
+            f"{url} does not serve {path} in a form that this version knows: is it a broker's metrics port?"
+        ) from error

@@ -36,6 +36,7 @@ DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
 FAILED: Final = 1
 CANNOT_START: Final = 2
+_PROPERTIES_BYTES_MAX: Final = 16_777_216
 _log = logging.getLogger("tailrace.serve")
 
 
@@ -187,7 +188,11 @@ def _listener(host: str | None, port: int | None) -> str:
 def read_properties(path: str) -> dict[str, str]:
     """Return the settings of a properties file."""
     try:
-        return parse_properties(Path(path).read_text(encoding="utf-8"))
+        with open(path, "rb") as file:
+            data = file.read(_PROPERTIES_BYTES_MAX + 1)
+        if len(data) > _PROPERTIES_BYTES_MAX:
+            raise CommandError(f"{path} is larger than {_PROPERTIES_BYTES_MAX:,} bytes: it is not a properties file")
+        return parse_properties(data.decode())
     except MalformedProperties as error:
         raise CommandError(f"{path}: {error}") from error
     except UnicodeDecodeError:

@@ -11,7 +11,7 @@ import time
 from types import TracebackType
 from typing import TextIO
 
-from tailrace.cli.output import report_progress, size_text
+from tailrace.cli.output import report_progress, size_text, visible
 
 _WIDTH = 28
 _INTERVAL_S = 0.1
@@ -46,7 +46,7 @@ class Progress:
     def _draw(self, now: float) -> None:
         share, rate, left = self._figures(now)
         bar = ("█" * int(share * _WIDTH)).ljust(_WIDTH, "░")
-        line = f"{bar} {share:4.0%}  {size_text(int(rate))}/s  {left:.0f} s left  {self._label}"
+        line = f"{bar} {share:4.0%}  {size_text(int(rate))}/s  {left:.0f} s left  {visible(self._label)}"
         width = shutil.get_terminal_size().columns - 1
         self._stream.write(f"\r\x1b[K{line[:width]}")
         self._stream.flush()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tailrace.cli.output import print_lines
+from tailrace.cli.output import visible, write_text
 
 _HOME: Final = "\x1b[H"
 _CLEAR_LINE: Final = "\x1b[K"
@@ -18,9 +18,10 @@ _FIRST_SCREEN: Final = "\x1b[?25h\x1b[?1049l"
 
 
 def paint(lines: list[str]) -> None:
-    """Overwrite the screen without clearing it first, so that it does not flicker."""
+    """Overwrite the screen without clearing it first, so that it does not flicker. Control characters are escaped."""
     width = shutil.get_terminal_size().columns
-    print_lines(_HOME + f"{_CLEAR_LINE}\n".join(line[:width] for line in lines) + _CLEAR_LINE + _CLEAR_BELOW)
+    shown = f"{_CLEAR_LINE}\n".join(visible(line)[:width] for line in lines)
+    write_text(f"{_HOME}{shown}{_CLEAR_LINE}{_CLEAR_BELOW}\n")
 
 
 @contextmanager

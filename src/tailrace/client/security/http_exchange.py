@@ -1,6 +1,6 @@
-"""exchange: one bounded HTTP request to an identity provider, for tokens or for keys.
+"""exchange: one bounded HTTP request, for example to an identity provider for tokens or for keys.
 
-The whole exchange ends after `timeout_s`. A response has at most `ANSWER_BYTES_MAX` bytes. Redirects are not followed,
+The whole exchange ends after `timeout_s`. A response has at most `bytes_max` bytes. Redirects are not followed,
 so that credentials reach no other host. The call blocks, so it must not be made on the loop.
 """
 
@@ -35,6 +35,7 @@ def exchange(
     tls: Tls | None = None,
     connect_timeout_s: float = TIMEOUT_S,
     timeout_s: float = TIMEOUT_S,
+    bytes_max: int = ANSWER_BYTES_MAX,
 ) -> Answer:
     """Return the response, whatever its status. Raise OSError if there is none."""
     place = urlsplit(url)
@@ -47,24 +48,27 @@ def exchange(
         connection = http.client.HTTPConnection(place.hostname, place.port, timeout=connect_timeout_s)
     path = (place.path or "/") + (f"?{place.query}" if place.query else "")
     timer: threading.Timer | None = None
+    is_late = threading.Event()
     try:
         connection.connect()
         connection.sock.settimeout(timeout_s)
         # The socket's timeout applies to each read. The timer ends a response that arrives slowly, byte by byte.
-        timer = threading.Timer(timeout_s, _cut_off, (connection.sock,))
+        timer = threading.Timer(timeout_s, _cut_off, (connection.sock, is_late))
         timer.daemon = True
         timer.start()
         connection.request(method, path, body, {"Accept": "application/json", **(headers or {})})
         response = connection.getresponse()
-        data = response.read(ANSWER_BYTES_MAX + 1)
+        data = response.read(bytes_max + 1)
+        if is_late.is_set():
+            raise TimeoutError(f"the response is not complete after {timeout_s:g} s")
     except (http.client.HTTPException, ValueError) as error:
         raise OSError(f"{url} did not send a valid HTTP response: {error!r:.200}") from error
     finally:
         if timer is not None:
             timer.cancel()
         connection.close()
-    if len(data) > ANSWER_BYTES_MAX:
-        raise OSError(f"{url} sent more than {ANSWER_BYTES_MAX} bytes")
+    if len(data) > bytes_max:
+        raise OSError(f"{url} sent more than {bytes_max} bytes")
     if 300 <= response.status < 400:
         raise OSError(f"{url} redirects to {response.getheader('Location')!r:.200}, which is not followed")
     return Answer(response.status, data)
@@ -79,6 +83,7 @@ def read_file_url(url: str) -> bytes:
     return data
 
 
-def _cut_off(connected: socket.socket) -> None:
+def _cut_off(connected: socket.socket, is_late: threading.Event) -> None:
+    is_late.set()
     with contextlib.suppress(OSError):
         socket.socket.shutdown(connected, socket.SHUT_RDWR)  # not the TLS shutdown: the other thread uses the TLS state

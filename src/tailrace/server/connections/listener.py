@@ -56,6 +56,8 @@ class Listener:
 def _bind(endpoint: Endpoint, receive_buffer_bytes: int) -> socket.socket:
     try:
         family, host = _place(endpoint.host)
+    except UnicodeError:
+        raise OSError(errno.EINVAL, f"cannot listen on {endpoint}: the host cannot be a name") from None
     except OSError as error:
         raise _cannot_listen(endpoint, error) from error
     listening = socket.socket(family, socket.SOCK_STREAM)

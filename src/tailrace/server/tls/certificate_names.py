@@ -4,6 +4,10 @@
 
 The first rule whose pattern matches the whole name is used. `$1` in its replacement is the group of the pattern, and L
 or U converts the result to lower or upper case. DEFAULT keeps the name. A certificate that no rule matches is refused.
+
+A client chooses its subject, as far as its certificate authority lets it. RE2 matches a subject in a time that grows
+with its length. A pattern with lookaround, which RE2 does not have, is matched by Python, and only with short subjects:
+the usual `CN=(.*?),OU=(.*?),O=(.*?)…` would take hours with a subject of 3,000 characters.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from tailrace.model.patterns import Pattern, UnusablePattern, compile_pattern
 from tailrace.model.topic_config import InvalidConfig
 
 # The types with names in RFC 2253, by their object identifiers. Others are written as numbers.
@@ -28,6 +33,9 @@ _NAMES: Final = {
 }
 _ENCODINGS: Final = {0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1E: "utf-16-be", 0x1C: "utf-32-be"}
 _RULE: Final = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|$)")
+SUBJECT_CHARS_MAX: Final = 16_384
+BACKTRACKED_CHARS_MAX: Final = 512  # of a subject that Python matches: less than a second
+_IDENTIFIER_BYTES_MAX: Final = 64
 _REFERENCE: Final = re.compile(r"\$(\d)")
 
 
@@ -37,8 +45,21 @@ class NoSuchName(OSError):
 
 class _Rule(NamedTuple):
     pattern: re.Pattern[str]
+    linear: Pattern | None  # the same pattern for RE2, if it has its syntax
     replacement: str
     case: str
+
+    def groups(self, subject: str) -> Sequence[str | None] | None:
+        """Return the whole match and its groups, or None. Raise NoSuchName for a subject that is too long."""
+        if self.linear is not None:
+            return self.linear.groups(subject)
+        if len(subject) > BACKTRACKED_CHARS_MAX:
+            raise NoSuchName(
+                f"the subject has {len(subject)} characters; the limit is {BACKTRACKED_CHARS_MAX} for a rule that RE2"
+                f" cannot match: {self.pattern.pattern!r}"
+            )
+        found = self.pattern.fullmatch(subject)
+        return None if found is None else (found[0], *found.groups())
 
 
 class PrincipalRules:
@@ -68,7 +89,7 @@ class PrincipalRules:
                     f"ssl.principal.mapping.rules: {found[3]!r} names group ${missing[0]}, but the pattern"
                     f" {found[2]!r} has {pattern.groups} group(s)"
                 )
-            self._rules.append(_Rule(pattern, found[3], found[4]))
+            self._rules.append(_Rule(pattern, _linear(found[2]), found[3], found[4]))
 
     def name_of(self, certificate: bytes) -> str:
         """Return the principal's name for a certificate, or raise NoSuchName."""
@@ -78,14 +99,20 @@ class PrincipalRules:
         for rule in self._rules:
             if rule is None:
                 return subject
-            found = rule.pattern.fullmatch(subject)
-            if found is None:
-                continue
-            return _replaced(rule, (found[0], *found.groups()))
+            groups = rule.groups(subject)
+            if groups is not None:
+                return _replaced(rule, groups)
         raise NoSuchName(f"no rule of ssl.principal.mapping.rules matches {subject}")
 
 
-def _replaced(rule: _Rule, groups: tuple[str | None, ...]) -> str:
+def _linear(pattern: str) -> Pattern | None:
+    try:
+        return compile_pattern(pattern)
+    except UnusablePattern:
+        return None
+
+
+def _replaced(rule: _Rule, groups: Sequence[str | None]) -> str:
     name = _REFERENCE.sub(lambda asked: groups[int(asked[1])] or "", rule.replacement)
     return {"L": name.lower(), "U": name.upper(), "": name}[rule.case]
 
@@ -99,7 +126,12 @@ def subject_of(certificate: bytes) -> str:
         parts = [_relative_name(value) for _, value in _elements(subject)]
     except (ValueError, IndexError, StopIteration) as error:
         raise NoSuchName(f"a client certificate cannot be decoded: {error}") from error
-    return ",".join(reversed(parts))
+    name = ",".join(reversed(parts))
+    if len(name) > SUBJECT_CHARS_MAX:
+        raise NoSuchName(
+            f"the subject of a client certificate has {len(name)} characters; the limit is {SUBJECT_CHARS_MAX}"
+        )
+    return name
 
 
 def _relative_name(values: bytes) -> str:
@@ -149,6 +181,8 @@ def _length(size: int) -> Sequence[int]:
 
 
 def _object_identifier(data: bytes) -> str:
+    if len(data) > _IDENTIFIER_BYTES_MAX:
+        raise ValueError("an object identifier is too long")
     numbers = [min(data[0] // 40, 2)]
     numbers.append(data[0] - 40 * numbers[0])
     value = 0

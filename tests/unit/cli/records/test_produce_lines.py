@@ -163,3 +163,9 @@ def test_a_line_longer_than_a_chunk_is_returned_whole(tmp_path: Any) -> None:
     with path.open("rb") as file:
         found = [line for group, _ in line_groups(file.fileno()) for line in group]
     assert found == [b"x" * (3 * CHUNK_BYTES), b"y"]
+
+
+def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tailrace.cli.records.produce_lines.LINE_BYTES_MAX", 1_000_000)
+    with open("/dev/zero", "rb") as file, pytest.raises(CommandError, match="more than 1,000,000 bytes"):
+        list(line_groups(file.fileno()))

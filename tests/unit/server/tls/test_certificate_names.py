@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.model.topic_config import InvalidConfig
-from tailrace.server.tls.certificate_names import NoSuchName, PrincipalRules, subject_of
+from tailrace.server.tls.certificate_names import NoSuchName, PrincipalRules, _object_identifier, subject_of
 
 TLS = Path(__file__).parents[3] / "support" / "tls"
 
@@ -46,6 +46,26 @@ def test_an_incomplete_certificate_is_refused(cut: int) -> None:
 )
 def test_the_first_matching_rule_determines_the_principal(rules: str, subject: str, name: str) -> None:
     assert PrincipalRules(rules).apply(subject) == name
+
+
+USUAL = r"RULE:^CN=(.*?),OU=(.*?),O=(.*?),L=(.*?),ST=(.*?),C=(.*?)$/$1@$2/L,DEFAULT"
+
+
+def test_a_long_subject_takes_no_longer_than_it_has_characters() -> None:
+    subject = "CN=x" + ",OU=,O=,L=,ST=" * 1_000
+    assert PrincipalRules(USUAL).apply(subject) == subject
+
+
+def test_a_pattern_with_lookaround_is_matched_with_short_subjects_only() -> None:
+    rules = PrincipalRules("RULE:^CN=(?!admin)(.*?),O=x$/$1/")
+    assert rules.apply("CN=eve,O=x") == "eve"
+    with pytest.raises(NoSuchName, match="the limit is 512"):
+        rules.apply("CN=eve" + "e" * 512 + ",O=x")
+
+
+def test_an_object_identifier_without_end_is_refused() -> None:
+    with pytest.raises(ValueError, match="too long"):
+        _object_identifier(b"\x55" + b"\xff" * 100_000)
 
 
 def test_a_subject_that_no_rule_matches_is_refused() -> None:
