@@ -14,6 +14,7 @@ import pytest
 
 import tailrace
 from tailrace.embedded.broker import NotRunning
+from tailrace.embedded.cluster import ClusterUnavailable
 from tailrace.model.errors import ErrorCode, KafkaError
 from tests.support.confluent import consume, produce
 from tests.support.replicated_cluster import eventually
@@ -75,6 +76,18 @@ def test_without_a_java_the_fixture_fails_with_one_sentence(
 def test_a_cluster_has_at_least_one_broker_and_one_controller(brokers: int, controllers: int) -> None:
     with pytest.raises(ValueError, match="each must be at least 1"):
         tailrace.Cluster(brokers, controllers=controllers)
+
+
+@pytest.mark.kafka
+def test_without_jars_a_cluster_names_the_repository_and_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("TAILRACE_MAVEN_REPOSITORY", f"file://{tmp_path}")
+    with pytest.raises(ClusterUnavailable, match=rf"cannot be downloaded from file://{tmp_path}.*or kafka_home to an"):
+        tailrace.Cluster().start()
+    with pytest.raises(ClusterUnavailable, match=f"{tmp_path} is not an installation of Apache Kafka"):
+        tailrace.Cluster(kafka_home=tmp_path).start()
 
 
 @pytest.mark.kafka

@@ -195,7 +195,7 @@ def test_connections_to_other_nodes_with_wrong_settings_fail(
 
 
 def test_a_connection_reauthenticates_when_its_session_expires() -> None:
-    with tailrace.Broker(config={**SETTINGS, "connections.max.reauth.ms": "300"}) as broker:
+    with tailrace.Broker(config={**SETTINGS, "connections.max.reauth.ms": "2000"}) as broker:
         network = Network(security_of(WAYS["SASL"]))
         peer = Peer("test", "127.0.0.1", port_of(broker, "SASL"))
         assert network.ask(peer).error_code == 0

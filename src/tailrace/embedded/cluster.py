@@ -42,7 +42,7 @@ from tailrace.local_cluster.cluster_plan import (
 )
 from tailrace.local_cluster.kafka_program import KafkaProgram, NoKafka, controller_jars, installed_jars
 from tailrace.local_cluster.local_cluster import CannotStart, LocalCluster
-from tailrace.local_cluster.maven import CannotFetch, MavenRepository
+from tailrace.local_cluster.maven import VARIABLE, CannotFetch, MavenRepository
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import InvalidConfig
 
@@ -132,7 +132,7 @@ class Cluster:
             raise RuntimeError("the cluster is running already")
         try:
             self._start()
-        except (JavaMissing, CannotFetch, NoKafka, CannotPlan, CannotStart, InvalidConfig) as error:
+        except (JavaMissing, NoKafka, CannotPlan, CannotFetch, CannotStart, InvalidConfig) as error:
             raise ClusterUnavailable(str(error)) from error
         return self
 
@@ -167,7 +167,11 @@ class Cluster:
         java = find_java("A controller of Apache Kafka")
         if self._kafka_home is not None:
             return KafkaProgram(java, tuple(installed_jars(self._kafka_home)))
-        return KafkaProgram(java, tuple(MavenRepository.chosen().fetch(controller_jars().artifacts)))
+        try:
+            return KafkaProgram(java, tuple(MavenRepository.chosen().fetch(controller_jars().artifacts)))
+        except CannotFetch as error:
+            remedy = f"set {VARIABLE} to another repository, or kafka_home to an installed Apache Kafka"
+            raise ClusterUnavailable(f"{error} ({remedy})") from error
 
     def close(self) -> None:
         """Stop all nodes, and remove the temporary directory."""

@@ -90,8 +90,10 @@ def _add_completion(nouns: Parsers) -> None:
         """
         examples:
           pip install 'tailrace[completion]'
-          tailrace completion bash > ~/.local/share/bash-completion/completions/tailrace
-          tailrace completion zsh > ~/.zfunc/_tailrace
+          source <(tailrace completion bash)     in bash; for every shell, add this line to ~/.bashrc
+          mkdir -p ~/.zfunc && tailrace completion zsh > ~/.zfunc/_tailrace
+
+        zsh needs `fpath+=(~/.zfunc)` before `autoload -U compinit && compinit` in ~/.zshrc.
         """,
     )
     completion.add_argument("shell", choices=("bash", "zsh"), help="shell to complete words in")
