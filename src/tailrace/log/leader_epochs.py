@@ -40,8 +40,9 @@ class LeaderEpochs:
         self._files = files
         self.path = path
         self.entries: list[EpochStart] = []
-        self._stored: list[EpochStart] = []  # as read for recovery
-        self.is_written = True  # True if the file durably has all epochs that recovery might not find in the records
+        self._stored: list[EpochStart] = []  # the epochs that the file durably has
+        self.is_written = True  # False if the epochs have changed since they were read or written
+        self._is_awaited = False  # True if epochs without records have to be written, too
         self.write_soon: Callable[[], None] | None = None  # set if background work writes the file
 
     def load(self) -> None:
@@ -49,11 +50,11 @@ class LeaderEpochs:
         self.entries = []
         for first, second in read_entries(self._files, self.path, 2, missing_ok=True):
             self._put(EpochStart(int(first), int(second)))
+        self._stored = list(self.entries)
 
     def load_for_recovery(self) -> None:
         """Read the file. Nothing is written until `recovered`."""
         self.load()
-        self._stored = list(self.entries)
         self.write_soon = lambda: None
 
     def recovered(self, start_offset: Offset, end_offset: Offset) -> None:
@@ -143,11 +144,25 @@ class LeaderEpochs:
 
     def write(self) -> None:
         write_epochs(self._files, self.path, self.entries)
-        self.is_written = True
+        self.note_written()
 
     def note_written(self) -> None:
         """Note that background work has written the current entries."""
-        self.is_written = True
+        self._stored = list(self.entries)
+        self.is_written, self._is_awaited = True, False
+
+    def is_behind(self, log_end: Offset) -> bool:
+        """Return True if the file lacks epochs that it needs: those of records, because a start drops the others."""
+        if self.is_written:
+            return False
+        return self._is_awaited or _with_records(self.entries, log_end) != _with_records(self._stored, log_end)
+
+    def write_without_records(self) -> bool:
+        """Return True if the file has all epochs, also those without records. Otherwise it is written, soon or now."""
+        if not self.is_written:
+            self._is_awaited = True
+            self.changed()
+        return self.is_written
 
     def write_by(self, write_soon: Callable[[], None]) -> None:
         """Let background work write the file from now on."""
@@ -155,16 +170,24 @@ class LeaderEpochs:
         if not self.is_written:
             write_soon()
 
-    def make_durable(self) -> bool:
-        """Return True if the file has the epochs. Without background work it is written now."""
-        if not self.is_written and self.write_soon is None:
-            self.write()
-        return self.is_written
+    def make_durable(self, log_end: Offset) -> bool:
+        """Return True if the file has the epochs of all records. Otherwise it is written, soon or now."""
+        if not self.is_behind(log_end):
+            return True
+        if self.write_soon is not None:
+            self.write_soon()
+            return False
+        self.write()
+        return True
 
     def write_if_there(self) -> None:
         """Write the file unless its folder was removed."""
         if self._files.exists(self.path.rpartition("/")[0]):
             self.write()
+
+
+def _with_records(entries: list[EpochStart], log_end: Offset) -> list[EpochStart]:
+    return [entry for entry in entries if entry.start_offset < log_end]
 
 
 def write_epochs(

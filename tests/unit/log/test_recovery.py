@@ -217,7 +217,7 @@ def test_epochs_of_replaced_records_are_dropped_in_recovery() -> None:
     files.write(f"{FOLDER}/leader-epoch-checkpoint", b"0\n3\n0 0\n4 5\n6 7\n", sync=False)
     log = recovered(files, RecoveryReport(), recovery_point=3)
     assert [tuple(entry) for entry in log.epochs.entries] == [(0, 0), (1, 3), (2, 6)]
-    assert log.epochs.make_durable()
+    assert log.epochs.make_durable(log.log_end_offset)
     assert files.read(f"{FOLDER}/leader-epoch-checkpoint") == b"0\n3\n0 0\n1 3\n2 6\n"
 
 
@@ -227,7 +227,7 @@ def test_l14_epochs_past_the_recovered_end_are_dropped() -> None:
     files.remove(path(6))
     log = recovered(files, RecoveryReport())
     assert [tuple(entry) for entry in log.epochs.entries] == [(0, 0), (1, 3)]
-    assert log.epochs.make_durable()
+    assert log.epochs.write_without_records()
     assert files.read(f"{FOLDER}/leader-epoch-checkpoint") == b"0\n2\n0 0\n1 3\n"
 
 

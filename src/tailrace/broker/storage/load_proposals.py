@@ -36,7 +36,8 @@ class LoadProposals:
             return
         if wanted is None:
             return
-        if any((log := directory.logs.get(key)) is not None and not log.epochs.is_written for key in wanted):
+        logs = [log for key in wanted if (log := directory.logs.get(key)) is not None]
+        if not all([log.epochs.write_without_records() for log in logs]):
             return  # adopted segments are durable at once, so the leader epoch must be on disk before
         outcomes = {partition: self._taken(directory, partition, epoch, now_ms) for partition, epoch in wanted.items()}
         answer(self._files, directory.path, outcomes)

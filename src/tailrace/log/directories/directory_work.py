@@ -19,6 +19,8 @@ from tailrace.log.segments.segment import Segment
 from tailrace.log.upkeep.log_owner import LogOwner
 from tailrace.model.ids import Offset, TopicPartition
 
+EPOCHS_AT_ONCE = 100  # files that are written before other work gets its turn
+
 
 class DirectoryWork(LogOwner[PartitionLog]):
     def __init__(
@@ -101,9 +103,14 @@ class DirectoryWork(LogOwner[PartitionLog]):
     def run_due(self, logs: Mapping[TopicPartition, PartitionLog], now_ms: int) -> int:
         """Write epochs, and run the deferred work of the logs. Return the number of steps."""
         if self._unwritten and self._serial is not None:
-            unwritten = [log.epochs for key in self._unwritten if (log := logs.get(key)) is not None]
+            behind = [
+                log.epochs
+                for key in self._unwritten
+                if (log := logs.get(key)) is not None and log.epochs.is_behind(log.log_end_offset)
+            ]
             self._unwritten.clear()
-            self._serial.add(EpochWrites(self._files, unwritten, self.on_failure))
+            for first in range(0, len(behind), EPOCHS_AT_ONCE):
+                self._serial.add(EpochWrites(self._files, behind[first : first + EPOCHS_AT_ONCE], self.on_failure))
         done = 0
         for partition in list(self._deferring):  # few of thousands of logs have deferred work
             log = logs.get(partition)

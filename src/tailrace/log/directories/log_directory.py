@@ -354,7 +354,7 @@ class LogDirectory:
             self.abandon()
             return
         for _, log in self._all_logs():
-            if not log.epochs.is_written:
+            if log.epochs.is_behind(log.log_end_offset):
                 log.epochs.write()
             log.flush(now_ms)
             log.close()

@@ -79,14 +79,6 @@ class ReadsAhead(Protocol):
 
 
 @runtime_checkable
-class ReportsOpening(Protocol):
-    """A file that holds a descriptor while it is open."""
-
-    def report_opening(self, opened: Callable[[], object]) -> None:
-        """Call a function whenever the file is opened, and now if it is open."""
-
-
-@runtime_checkable
 class FarFiles(Protocol):
     """Remote files. A caller that needs many of them waits less if it requests all at the same time."""
 

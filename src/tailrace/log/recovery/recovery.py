@@ -83,7 +83,8 @@ def open_log(
     partition = file_names.parse_partition_folder(directory.rpartition("/")[2])
     if partition is None:
         raise ValueError(f"{directory} is not named like a partition's folder, topic-N")
-    files.make_directory(directory)
+    if not files.exists(directory):
+        files.make_directory(directory)
     state = _StateAtStop(
         log_start_offset, recovery_point, clean, not clean if recover is None else recover, may_have_gaps
     )
@@ -161,7 +162,7 @@ class _Loader:
         marks = Watermarks(start, LogPosition(end, active.base_offset, active.size), LogPosition(start))
         metadata = join(self.directory, file_names.PARTITION_METADATA)
         topic_id = read_topic_id(self.files, metadata) if file_names.PARTITION_METADATA in names else None
-        return PartitionLog(
+        log = PartitionLog(
             LogFolder(self.files, self.directory, self.partition, topic_id),
             self.config,
             LogState(self.segments, marks, self.epochs, producers),
@@ -169,6 +170,9 @@ class _Loader:
             new_jitter_ms=self.new_jitter_ms,
             now_ms=self.now_ms,
         )
+        if not self.clean:
+            log.durability.note_cut(end)  # recovery may have cut files without a sync
+        return log
 
     def _new_producer_states(self) -> ProducerStates:
         return ProducerStates(self.files, self.directory, self.partition, self.producer_expiration_ms)

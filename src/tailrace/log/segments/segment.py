@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from tailrace.log.disk import file_names
-from tailrace.log.disk.files import File, Files, ReportsOpening, join
+from tailrace.log.disk.files import File, Files, join
 from tailrace.log.recovery.scan_kernels import SegmentScan
 from tailrace.log.segments.batch_walk import BatchHeader, read_batches, walk_headers
 from tailrace.log.segments.indexes.index_trust import (
@@ -147,8 +147,9 @@ class Segment:
 
     def report_opening(self, opened: Callable[[Segment], object]) -> None:
         """Call a function whenever this segment opens its log file."""
-        if isinstance(self.log, ReportsOpening):
-            self.log.report_opening(partial(opened, self))
+        report = getattr(self.log, "report_opening", None)  # files in memory have no descriptors
+        if report is not None:
+            report(partial(opened, self))
 
     def read_through(self, log: File) -> None:
         """Use another object for the log file, so that `log explain` sees the reads."""

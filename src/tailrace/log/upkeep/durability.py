@@ -9,7 +9,7 @@ from tailrace.model.ids import Offset
 
 
 class Durability:
-    __slots__ = ("_epochs", "_marks", "_segments", "last_flush_ms", "recovery_point")
+    __slots__ = ("_epochs", "_is_cut", "_marks", "_segments", "last_flush_ms", "recovery_point")
 
     def __init__(
         self, segments: SegmentList, marks: Watermarks, epochs: LeaderEpochs, recovery_point: Offset, now_ms: int
@@ -19,12 +19,14 @@ class Durability:
         self._epochs = epochs
         self.recovery_point = recovery_point
         self.last_flush_ms = now_ms
+        self._is_cut = False  # True if files were truncated since the last flush
 
     def flush(self, now_ms: int) -> None:
         """Make everything durable."""
         end = self._marks.log_end.offset
-        if end + 1 > self.recovery_point:
+        if self._is_cut or end > self.recovery_point:
             self._flush_segments(end + 1)
+            self._is_cut = False
             self.note_flushed(end, now_ms)
 
     def flush_to(self, offset: Offset, now_ms: int) -> None:
@@ -44,11 +46,12 @@ class Durability:
         them."""
         if offset > self.recovery_point:
             self.last_flush_ms = now_ms
-            if self._epochs.make_durable():
+            if self._epochs.make_durable(self._marks.log_end.offset):
                 self.recovery_point = offset
 
     def note_cut(self, end: Offset) -> None:
-        """Lower the recovery point to the new end of the log."""
+        """Lower the recovery point to the new end of the log. The next flush makes the cut durable."""
+        self._is_cut = True
         self.recovery_point = min(self.recovery_point, end)
 
     def note_start(self, start: Offset) -> None:
