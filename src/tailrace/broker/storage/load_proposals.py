@@ -37,7 +37,8 @@ class LoadProposals:
         if wanted is None:
             return
         logs = [log for key in wanted if (log := directory.logs.get(key)) is not None]
-        if not all([log.epochs.write_without_records() for log in logs]):
+        unwritten = [log for log in logs if not log.epochs.write_without_records()]
+        if unwritten:
             return  # adopted segments are durable at once, so the leader epoch must be on disk before
         outcomes = {partition: self._taken(directory, partition, epoch, now_ms) for partition, epoch in wanted.items()}
         answer(self._files, directory.path, outcomes)
