@@ -147,9 +147,8 @@ class Segment:
 
     def report_opening(self, opened: Callable[[Segment], object]) -> None:
         """Call a function whenever this segment opens its log file."""
-        report = getattr(self.log, "report_opening", None)  # files in memory have no descriptors
-        if report is not None:
-            report(partial(opened, self))
+        if hasattr(self.log, "report_opening"):  # files in memory have no descriptors
+            self.log.report_opening(partial(opened, self))
 
     def read_through(self, log: File) -> None:
         """Use another object for the log file, so that `log explain` sees the reads."""
