@@ -241,8 +241,8 @@ class PartitionLog:
         """Apply retention. Return the number of deleted segments by reason, limited to `at_most` for each reason."""
         deleted = {}
         for reason in retention.reasons(self.config):
-            going = retention.segments_to_delete(reason, self.segments, self.marks, self.config, now_ms)
-            deleted[reason] = self._delete_segments(going[:at_most], now_ms)
+            going = retention.segments_to_delete(reason, self.segments, self.marks, self.config, now_ms, at_most)
+            deleted[reason] = self._delete_segments(going, now_ms)
         return deleted
 
     def _delete_segments(self, going: list[Segment], now_ms: int) -> int:
@@ -361,9 +361,9 @@ class PartitionLog:
         for segment in self.segments:
             segment.config = config
 
-    def run_due(self, now_ms: int) -> int:
+    def run_due(self, now_ms: int, at_most: int = INT_MAX) -> int:
         """Run deferred work: flush sealed segments, remove deleted files, write epochs. Return the number."""
-        return self.deferred.run_due(now_ms)
+        return self.deferred.run_due(now_ms, at_most)
 
     def close(self) -> None:
         """Close the log cleanly: take a producer snapshot, complete and trim the indexes. Flush before."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -225,16 +226,16 @@ def test_l3_each_segment_of_a_topic_with_jitter_gets_its_own_jitter() -> None:
     assert [segment.jitter_ms for segment in jittered.segments] == [7, 11]
 
 
-def test_only_logs_with_deferred_work_are_visited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_logs_with_due_work_are_visited(monkeypatch: pytest.MonkeyPatch) -> None:
     files = MemoryFiles()
     directory = filled(files)
     directory.run_due(NOW_MS + 10_000)
     looked_at: list[TopicPartition] = []
     run_due = PartitionLog.run_due
 
-    def noting(log: PartitionLog, now_ms: int) -> int:
+    def noting(log: PartitionLog, now_ms: int, at_most: int) -> int:
         looked_at.append(log.partition)
-        return run_due(log, now_ms)
+        return run_due(log, now_ms, at_most)
 
     monkeypatch.setattr(PartitionLog, "run_due", noting)
     assert directory.run_due(NOW_MS + 20_000) == 0
@@ -242,10 +243,20 @@ def test_only_logs_with_deferred_work_are_visited(monkeypatch: pytest.MonkeyPatc
     done: list[str] = []
     directory.logs[USERS].deferred.add(NOW_MS + 30_000, lambda: done.append("removed"))
     directory.run_due(NOW_MS + 29_999)
-    assert (looked_at, done) == ([USERS], [])
+    assert (looked_at, done) == ([], [])
     assert directory.run_due(NOW_MS + 30_000) == 1
     directory.run_due(NOW_MS + 40_000)
-    assert (looked_at, done) == ([USERS, USERS], ["removed"])
+    assert (looked_at, done) == ([USERS], ["removed"])
+
+
+def test_a_tick_does_a_bounded_number_of_deferred_actions() -> None:
+    directory = filled(MemoryFiles())
+    directory.run_due(NOW_MS)
+    done: list[int] = []
+    for number in range(10):
+        directory.logs[ORDERS if number % 2 else USERS].deferred.add(NOW_MS + 5, partial(done.append, number))
+    assert [directory.run_due(NOW_MS + 5, 4) for _ in range(4)] == [4, 4, 2, 0]
+    assert sorted(done) == list(range(10))
 
 
 def test_many_deleted_folders_are_renamed_before_logs_of_the_same_names_are_created() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tailrace.log.segments.position import LogPosition
 from tailrace.log.segments.segment import Segment
 from tailrace.log.segments.segment_list import SegmentList
@@ -95,3 +97,18 @@ def test_l12_an_empty_active_segment_stays() -> None:
     empty = Watermarks(0, LogPosition(0), LogPosition(0))
     assert beyond_age(segments, empty, config, NOW_MS + 10**9) == []
     assert beyond_size(segments, empty, config) == []
+
+
+def test_retention_looks_at_no_more_segments_than_it_may_delete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timestamp of a segment that was opened is read from a file."""
+    segments = three_segments()
+    looked_at: list[int] = []
+    timestamp_of = Segment.retention_timestamp_ms
+
+    def noting(segment: Segment) -> int:
+        looked_at.append(segment.base_offset)
+        return timestamp_of(segment)
+
+    monkeypatch.setattr(Segment, "retention_timestamp_ms", noting)
+    assert bases(beyond_age(segments, marks(), TopicConfig(retention_ms=AGE_MS), NOW_MS, 1)) == [0]
+    assert looked_at == [0]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tailrace.log.directories.log_directory import LogDirectory
-from tailrace.log.directories.sealed_flush import SealedFlush
+from tailrace.log.directories.sealed_flush import SEGMENTS_AT_ONCE, SealedFlush
 from tailrace.log.directories.serial_work import PatientWork, Work, do_at_once
 from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicPartition
@@ -62,16 +62,29 @@ def test_the_recovery_point_moves_when_the_sync_is_done() -> None:
     assert bench.log.recovery_point == bench.log.segments.active.base_offset > 0
 
 
-def test_the_last_of_several_flushes_moves_the_recovery_point_for_all() -> None:
+def test_rolls_during_a_flush_are_flushed_after_it() -> None:
     bench = Bench(MemoryFiles())
-    for number in range(4):
-        bench.append(b"%d" % number, b"more")
-    first, second, *_ = bench.waiting
-    bench.finish(second)
-    point = bench.log.recovery_point
-    assert point > 0
+    bench.append(b"one", b"two", b"three", b"four")
+    bench.append(b"five", b"six", b"seven", b"eight")
+    (first,) = bench.waiting
     bench.finish(first)
-    assert bench.log.recovery_point == point
+    _, second = bench.waiting
+    bench.finish(second)
+    assert len(bench.waiting) == 2
+    assert bench.log.recovery_point == bench.log.segments.active.base_offset
+
+
+def test_each_file_of_many_segments_is_synced_once() -> None:
+    files = RecordingFiles()
+    bench = Bench(files)
+    bench.append(*(b"%d" % number for number in range(6 * SEGMENTS_AT_ONCE)))
+    segments = len(bench.log.segments)
+    assert segments > 2 * SEGMENTS_AT_ONCE
+    before = len(files.trace)
+    for flush in bench.waiting:  # a flush that ends adds the next one
+        bench.finish(flush)
+    assert bench.log.recovery_point == bench.log.segments.active.base_offset
+    assert sum(isinstance(one, Sync) for one in files.trace[before:]) < 6 * segments
 
 
 def test_a_flush_overtaken_by_a_truncation_does_not_move_the_recovery_point() -> None:
@@ -81,9 +94,11 @@ def test_a_flush_overtaken_by_a_truncation_does_not_move_the_recovery_point() ->
     flush.run()
     bench.log.truncate_to(1, NOW_MS)
     bench.append(b"other two", b"other three", b"other four")
-    assert len(bench.waiting) > 1
     flush.apply(None, NOW_MS)
     assert bench.log.recovery_point <= 1
+    _, again = bench.waiting
+    bench.finish(again)
+    assert bench.log.recovery_point == bench.log.segments.active.base_offset
 
 
 def test_a_flush_of_a_deleted_log_does_not_fail() -> None:

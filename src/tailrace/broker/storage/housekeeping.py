@@ -27,6 +27,7 @@ from tailrace.model.steps import ITEMS_A_STEP, Steps
 from tailrace.waiting.purgatory import Purgatory
 
 LOADS_INTERVAL_MS = 2_000
+DEFERRED_AT_ONCE = 50  # actions in each tick, such as the removal of a few segments
 SEGMENTS_A_STEP = 4  # the removal of a segment costs a sync of its folder
 
 
@@ -86,12 +87,14 @@ class Housekeeping:
             self._tasks.append(_PeriodicTask(LOADS_INTERVAL_MS, _at_once(take_loads), now_ms + LOADS_INTERVAL_MS))
         self._is_turn_over = is_turn_over
         self._running: deque[_Running] = deque()
+        self._is_behind = False  # True if there is more deferred work than a tick does
         self._due_ms = min(task.due_ms for task in self._tasks)
 
     def tick(self, now_ms: int) -> None:
+        self._is_behind = False
         for directory in self._logs.online:
             try:
-                directory.run_due(now_ms)
+                self._is_behind |= directory.run_due(now_ms, DEFERRED_AT_ONCE) >= DEFERRED_AT_ONCE
             except OSError as error:
                 self._failures.directory_failed(directory, error)
         for task in self._tasks:
@@ -103,7 +106,7 @@ class Housekeeping:
         self._failures.tick(now_ms)
 
     def next_deadline_ms(self) -> int:
-        return 0 if self._running or self._failures.is_due else self._due_ms
+        return 0 if self._running or self._is_behind or self._failures.is_due else self._due_ms
 
     def _begin(self, task: _PeriodicTask, now_ms: int) -> None:
         if any(running.task is task for running in self._running):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from heapq import heappop, heappush
 
 from tailrace.log.directories.epoch_writes import EpochWrites
 from tailrace.log.directories.sealed_flush import LogFlush, SealedFlush
@@ -36,7 +37,9 @@ class DirectoryWork(LogOwner[PartitionLog]):
         self._open_segments = open_segments
         self._submit: Submit | None = None  # runs work on another thread, in any order
         self._serial: SerialWork | None = None  # runs work on another thread, in order
-        self._deferring: set[TopicPartition] = set()  # logs with deferred work
+        self._due_ms: dict[TopicPartition, int] = {}  # when the deferred work of a log is due
+        self._due: list[tuple[int, TopicPartition]] = []  # a heap of the same; entries that differ are outdated
+        self._flushing: set[PartitionLog] = set()  # logs with a SealedFlush that has not ended
         self._unwritten: set[TopicPartition] = set()  # logs with epochs that are not in their file yet
 
     def begin(self, submit: Submit, on_failure: Callable[[OSError], object], logs: Iterable[PartitionLog]) -> None:
@@ -48,7 +51,6 @@ class DirectoryWork(LogOwner[PartitionLog]):
     def own(self, log: PartitionLog) -> None:
         """Do the work of a log from now on."""
         log.attach(self)
-        self._deferring.add(log.partition)
         if self._serial is not None:
             self._write_epochs_later(log)
 
@@ -69,14 +71,27 @@ class DirectoryWork(LogOwner[PartitionLog]):
         else:
             self._submit(Task(partial(super().remove_files, files, paths), self.on_failure))
 
-    def note_deferred(self, partition: TopicPartition) -> None:
-        self._deferring.add(partition)
+    def note_deferred(self, partition: TopicPartition, due_ms: int) -> None:
+        self._due_ms[partition] = due_ms
+        heappush(self._due, (due_ms, partition))
 
     def flush_sealed(self, log: PartitionLog, following: Segment, now_ms: int) -> None:
         if self._submit is None:
             super().flush_sealed(log, following, now_ms)
+        elif log not in self._flushing:
+            self._flush_from(log, log.recovery_point)
+
+    def _flush_from(self, log: PartitionLog, start: Offset) -> None:
+        """Flush the sealed segments from an offset on, some at a time."""
+        if start < log.segments.active.base_offset and self._submit is not None:
+            self._flushing.add(log)
+            self._submit(SealedFlush(self._files, log, start, self._flush_from, self._flush_failed))
         else:
-            self._submit(SealedFlush(self._files, log, following, self.on_failure))
+            self._flushing.discard(log)
+
+    def _flush_failed(self, log: PartitionLog, error: OSError) -> None:
+        self._flushing.discard(log)
+        self.on_failure(error)
 
     def flush_soon(self, log: PartitionLog, end: Offset, now_ms: int) -> None:
         if self._submit is None:
@@ -100,8 +115,8 @@ class DirectoryWork(LogOwner[PartitionLog]):
         else:
             self._submit(work)
 
-    def run_due(self, logs: Mapping[TopicPartition, PartitionLog], now_ms: int) -> int:
-        """Write epochs, and run the deferred work of the logs. Return the number of steps."""
+    def run_due(self, logs: Mapping[TopicPartition, PartitionLog], now_ms: int, at_most: int) -> int:
+        """Write epochs, and run the deferred work of the logs, `at_most` so many actions. Return their number."""
         if self._unwritten and self._serial is not None:
             behind = [
                 log.epochs
@@ -112,10 +127,16 @@ class DirectoryWork(LogOwner[PartitionLog]):
             for first in range(0, len(behind), EPOCHS_AT_ONCE):
                 self._serial.add(EpochWrites(self._files, behind[first : first + EPOCHS_AT_ONCE], self.on_failure))
         done = 0
-        for partition in list(self._deferring):  # few of thousands of logs have deferred work
+        while done < at_most and self._due and self._due[0][0] <= now_ms:
+            due_ms, partition = heappop(self._due)
+            if self._due_ms.get(partition) != due_ms:
+                continue
+            del self._due_ms[partition]
             log = logs.get(partition)
             if log is not None:
-                done += log.run_due(now_ms)
-            if log is None or not log.deferred:
-                self._deferring.discard(partition)
+                try:
+                    done += log.run_due(now_ms, at_most - done)
+                finally:
+                    if log.deferred.next_due_ms is not None:
+                        self.note_deferred(partition, log.deferred.next_due_ms)
         return done

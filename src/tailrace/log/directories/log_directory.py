@@ -37,7 +37,7 @@ from tailrace.log.upkeep.deferred import Deferred
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset, TopicId, TopicPartition
 from tailrace.model.shortage import is_shortage
-from tailrace.model.topic_config import TopicConfig
+from tailrace.model.topic_config import INT_MAX, TopicConfig
 from tailrace.records.batch import CorruptBatch
 
 _log = logging.getLogger(__name__)
@@ -308,14 +308,14 @@ class LogDirectory:
         """Run work on another thread if there is one, otherwise here and now."""
         self._work.add(work, now_ms)
 
-    def run_due(self, now_ms: int) -> int:
-        """Run the deferred work of the directory and of every log."""
+    def run_due(self, now_ms: int, at_most: int = INT_MAX) -> int:
+        """Run the deferred work of the directory, and of the logs `at_most` so many actions. Return the number."""
         done = self._deferred.run_due(now_ms)
         if self._unwanted:
             unwanted, self._unwanted = self._unwanted, []
             removal = Task(partial(self._remove_folders, unwanted), self._work.on_failure)
             self._work.add_unordered(removal, now_ms)
-        return done + self._work.run_due(self.logs, now_ms)
+        return done + self._work.run_due(self.logs, now_ms, at_most)
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset] | None = None) -> None:
         """Write how far each log is durable and where it starts, and the high watermarks if they are given."""

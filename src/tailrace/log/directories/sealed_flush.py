@@ -2,8 +2,10 @@
 
 A roll leaves segments to be synced. `run` opens their files again and syncs them on any thread. `apply` runs on the
 thread that changes the log, and moves the recovery point if the synced segments are still part of the log. After a
-crash before that, recovery starts at the old recovery point. Each flush starts at the recovery point, so the order of
-two flushes does not matter.
+crash before that, recovery starts at the old recovery point.
+
+A log has one SealedFlush at a time, of a bounded number of segments. The next one starts where it ends
+(`directory_work.py`). So the work and the memory grow with the number of segments, however fast a log rolls.
 
 A LogFlush syncs up to any offset, also in the active segment, for flush.ms and DeleteRecords, which need not wait. The
 indexes of the active segment are left out. They are in memory, and are rebuilt after a crash.
@@ -18,6 +20,8 @@ from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset
+
+SEGMENTS_AT_ONCE = 50
 
 
 def _sync(files: Files, paths: Iterable[str]) -> None:
@@ -38,31 +42,44 @@ def _files_of(segment: Segment) -> list[str]:
 
 class SealedFlush:
     def __init__(
-        self, files: Files, log: PartitionLog, following: Segment, on_failure: Callable[[OSError], object]
+        self,
+        files: Files,
+        log: PartitionLog,
+        start: Offset,
+        done: Callable[[PartitionLog, Offset], object],
+        failed: Callable[[PartitionLog, OSError], object],
     ) -> None:
-        """Flush everything before `following`, the segment that a roll has created."""
+        """Flush the first sealed segments from offset `start` on, below which everything is synced.
+
+        `done(log, end)` is called when everything below `end` is synced.
+        """
         self._files = files
         self._log = log
-        self._following = following
-        self._on_failure = on_failure
+        self._done = done
+        self._failed = failed
         self._paths = log.producers.take_unsynced()
-        for segment in log.segments.between(log.recovery_point, following.base_offset):
+        segments = log.segments.between(start, log.segments.active.base_offset)[:SEGMENTS_AT_ONCE]
+        for segment in segments:
             self._paths += _files_of(segment)
+        self._following = log.segments.after(segments[-1].base_offset)[0]
 
     def run(self) -> None:
         """Sync the files. This may run on any thread."""
         _sync(self._files, self._paths)
 
     def apply(self, result: None, now_ms: int) -> None:
-        end = self._following.base_offset
+        log, end = self._log, self._following.base_offset
         # A truncation below it would have removed that segment, and the next roll would have created another one.
-        if self._log.segments.get(end) is self._following:
-            self._log.durability.note_flushed(end, now_ms)
+        if log.segments.get(end) is self._following:
+            log.durability.note_flushed(end, now_ms)
+            self._done(log, end)
+        else:
+            self._done(log, log.recovery_point)
 
     def failed(self, error: BaseException, now_ms: int) -> None:
         if not isinstance(error, OSError):
             raise error
-        self._on_failure(error)
+        self._failed(self._log, error)
 
 
 class LogFlush:

@@ -10,6 +10,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TypeAlias
 
+from tailrace.model.topic_config import INT_MAX
+
 Action: TypeAlias = Callable[[], None]
 
 
@@ -17,21 +19,24 @@ class Deferred:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Action]] = []
         self._order = count()
-        self._on_first: Action | None = None
+        self._on_earlier: Callable[[int], object] | None = None
 
     def add(self, due_ms: int, action: Action) -> None:
+        is_earlier = not self._heap or due_ms < self._heap[0][0]
         heappush(self._heap, (due_ms, next(self._order), action))
-        if len(self._heap) == 1 and self._on_first is not None:
-            self._on_first()
+        if is_earlier and self._on_earlier is not None:
+            self._on_earlier(due_ms)
 
-    def notify(self, on_first: Action) -> None:
-        """Call `on_first` whenever work is added and there was none before."""
-        self._on_first = on_first
+    def notify(self, on_earlier: Callable[[int], object]) -> None:
+        """Call `on_earlier(due_ms)` for the work that is there, and whenever work is due before all other work."""
+        self._on_earlier = on_earlier
+        if self._heap:
+            on_earlier(self._heap[0][0])
 
-    def run_due(self, now_ms: int) -> int:
-        """Run the work that is due, in order of its time. Return how many actions were run."""
+    def run_due(self, now_ms: int, at_most: int = INT_MAX) -> int:
+        """Run the work that is due, in order of its time, but `at_most` so many actions. Return their number."""
         done = 0
-        while self._heap and self._heap[0][0] <= now_ms:
+        while done < at_most and self._heap and self._heap[0][0] <= now_ms:
             action = heappop(self._heap)[2]
             action()
             done += 1

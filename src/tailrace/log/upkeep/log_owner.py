@@ -33,8 +33,8 @@ class LogOwner(Generic[L]):
     def write_checkpoints(self) -> None:
         """Write recovery points and log starts, because one of them was lowered."""
 
-    def note_deferred(self, partition: TopicPartition) -> None:
-        """Note that a log has deferred work and had none before."""
+    def note_deferred(self, partition: TopicPartition, due_ms: int) -> None:
+        """Note that a log has deferred work that is due before its other work."""
 
     def flush_sealed(self, log: L, following: Segment, now_ms: int) -> None:
         """Make everything before a segment durable, with the producer snapshots."""

@@ -9,7 +9,7 @@ from enum import Enum
 from tailrace.log.segments.segment import Segment
 from tailrace.log.segments.segment_list import SegmentList
 from tailrace.log.watermarks import Watermarks
-from tailrace.model.topic_config import TopicConfig
+from tailrace.model.topic_config import INT_MAX, TopicConfig
 
 
 class DeletionReason(Enum):
@@ -24,27 +24,37 @@ def reasons(config: TopicConfig) -> list[DeletionReason]:
 
 
 def segments_to_delete(
-    reason: DeletionReason, segments: SegmentList, marks: Watermarks, config: TopicConfig, now_ms: int
+    reason: DeletionReason,
+    segments: SegmentList,
+    marks: Watermarks,
+    config: TopicConfig,
+    now_ms: int,
+    at_most: int = INT_MAX,
 ) -> list[Segment]:
-    """Return the oldest segments that must be deleted for this reason."""
+    """Return the oldest segments that must be deleted for this reason, `at_most` so many."""
     if reason is DeletionReason.LOG_START:
-        return below_log_start(segments, marks)
+        return below_log_start(segments, marks, at_most)
     if reason is DeletionReason.SIZE:
-        return beyond_size(segments, marks, config)
-    return beyond_age(segments, marks, config, now_ms)
+        return beyond_size(segments, marks, config, at_most)
+    return beyond_age(segments, marks, config, now_ms, at_most)
 
 
-def below_log_start(segments: SegmentList, marks: Watermarks) -> list[Segment]:
+def below_log_start(segments: SegmentList, marks: Watermarks, at_most: int = INT_MAX) -> list[Segment]:
     """Return the segments with all records before the log start offset."""
     return _leading(
-        segments, marks, lambda segment, next_one: bool(next_one and next_one.base_offset <= marks.log_start_offset)
+        segments,
+        marks,
+        lambda segment, next_one: bool(next_one and next_one.base_offset <= marks.log_start_offset),
+        at_most,
     )
 
 
-def beyond_size(segments: SegmentList, marks: Watermarks, config: TopicConfig) -> list[Segment]:
+def beyond_size(segments: SegmentList, marks: Watermarks, config: TopicConfig, at_most: int = INT_MAX) -> list[Segment]:
     """Return the segments without which the log still has `retention.bytes`."""
+    if config.retention_bytes < 0:
+        return []
     surplus = segments.total_size() - config.retention_bytes
-    if config.retention_bytes < 0 or surplus < 0:
+    if surplus < 0:
         return []
 
     def surplus_remains(segment: Segment, next_one: Segment | None) -> bool:
@@ -54,10 +64,12 @@ def beyond_size(segments: SegmentList, marks: Watermarks, config: TopicConfig) -
         surplus -= segment.size
         return True
 
-    return _leading(segments, marks, surplus_remains)
+    return _leading(segments, marks, surplus_remains, at_most)
 
 
-def beyond_age(segments: SegmentList, marks: Watermarks, config: TopicConfig, now_ms: int) -> list[Segment]:
+def beyond_age(
+    segments: SegmentList, marks: Watermarks, config: TopicConfig, now_ms: int, at_most: int = INT_MAX
+) -> list[Segment]:
     """Return the segments whose latest record is older than `retention.ms`."""
     if config.retention_ms < 0:
         return []
@@ -65,15 +77,18 @@ def beyond_age(segments: SegmentList, marks: Watermarks, config: TopicConfig, no
         segments,
         marks,
         lambda segment, next_one: now_ms - segment.retention_timestamp_ms() > config.retention_ms,
+        at_most,
     )
 
 
 def _leading(
-    segments: SegmentList, marks: Watermarks, may_go: Callable[[Segment, Segment | None], bool]
+    segments: SegmentList, marks: Watermarks, may_go: Callable[[Segment, Segment | None], bool], at_most: int
 ) -> list[Segment]:
     """Return the oldest consecutive segments that may be deleted. The active one is included only if it has records."""
     going: list[Segment] = []
     for slot, segment in enumerate(segments):
+        if len(going) == at_most:
+            break
         next_one = segments[slot + 1] if slot + 1 < len(segments) else None
         upper_bound = next_one.base_offset if next_one else marks.log_end_offset
         is_empty_active = next_one is None and segment.size == 0
