@@ -249,6 +249,19 @@ def test_only_logs_with_due_work_are_visited(monkeypatch: pytest.MonkeyPatch) ->
     assert (looked_at, done) == ([USERS], ["removed"])
 
 
+def test_a_deleted_log_does_not_keep_its_files_open() -> None:
+    files = MemoryFiles()
+    directory = filled(files)
+    log = directory.logs[ORDERS]
+    released: list[int] = []
+    log.abandon = lambda: released.append(len(log.segments))  # type: ignore[method-assign]
+    directory.delete(ORDERS, NOW_MS)
+    directory.run_due(NOW_MS + 999)
+    assert (released, files.exists(log.directory)) == ([], True)
+    directory.run_due(NOW_MS + 1_000)
+    assert (released, files.exists(log.directory)) == ([1], False)
+
+
 def test_a_tick_does_a_bounded_number_of_deferred_actions() -> None:
     directory = filled(MemoryFiles())
     directory.run_due(NOW_MS)

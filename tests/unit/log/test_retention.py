@@ -99,7 +99,7 @@ def test_l12_an_empty_active_segment_stays() -> None:
     assert beyond_size(segments, empty, config) == []
 
 
-def test_retention_looks_at_no_more_segments_than_it_may_delete(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retention_looks_only_at_the_segments_that_it_may_delete(monkeypatch: pytest.MonkeyPatch) -> None:
     """The timestamp of a segment that was opened is read from a file."""
     segments = three_segments()
     looked_at: list[int] = []

@@ -116,7 +116,7 @@ class DirectoryWork(LogOwner[PartitionLog]):
             self._submit(work)
 
     def run_due(self, logs: Mapping[TopicPartition, PartitionLog], now_ms: int, at_most: int) -> int:
-        """Write epochs, and run the deferred work of the logs, `at_most` so many actions. Return their number."""
+        """Write epochs, and run up to `at_most` deferred actions of the logs. Return their number."""
         if self._unwritten and self._serial is not None:
             behind = [
                 log.epochs

@@ -284,7 +284,12 @@ class LogDirectory:
 
     def _remove_later(self, log: PartitionLog, now_ms: int) -> None:
         due_ms = now_ms + log.config.file_delete_delay_ms
-        self._deferred.add(due_ms, partial(self._unwanted.append, log.directory))
+        self._deferred.add(due_ms, partial(self._give_up, log))
+
+    def _give_up(self, log: PartitionLog) -> None:
+        """Close the files of a deleted log, because the disk has no room for others while they are open."""
+        log.abandon()
+        self._unwanted.append(log.directory)
 
     def _remove_folders(self, paths: Iterable[str]) -> None:
         """Delete folders. This may run on any thread."""
@@ -309,8 +314,8 @@ class LogDirectory:
         self._work.add(work, now_ms)
 
     def run_due(self, now_ms: int, at_most: int = INT_MAX) -> int:
-        """Run the deferred work of the directory, and of the logs `at_most` so many actions. Return the number."""
-        done = self._deferred.run_due(now_ms)
+        """Run deferred work: up to `at_most` actions of the directory and as many of its logs. Return their number."""
+        done = self._deferred.run_due(now_ms, at_most)
         if self._unwanted:
             unwanted, self._unwanted = self._unwanted, []
             removal = Task(partial(self._remove_folders, unwanted), self._work.on_failure)

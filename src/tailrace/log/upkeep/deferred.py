@@ -34,7 +34,7 @@ class Deferred:
             on_earlier(self._heap[0][0])
 
     def run_due(self, now_ms: int, at_most: int = INT_MAX) -> int:
-        """Run the work that is due, in order of its time, but `at_most` so many actions. Return their number."""
+        """Run up to `at_most` actions that are due, in order of their time. Return their number."""
         done = 0
         while done < at_most and self._heap and self._heap[0][0] <= now_ms:
             action = heappop(self._heap)[2]

@@ -31,7 +31,7 @@ def segments_to_delete(
     now_ms: int,
     at_most: int = INT_MAX,
 ) -> list[Segment]:
-    """Return the oldest segments that must be deleted for this reason, `at_most` so many."""
+    """Return the oldest segments that must be deleted for this reason, up to `at_most`."""
     if reason is DeletionReason.LOG_START:
         return below_log_start(segments, marks, at_most)
     if reason is DeletionReason.SIZE:
