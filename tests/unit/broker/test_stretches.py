@@ -10,6 +10,7 @@ import pytest
 
 from tailrace.broker.handling.request_decoder import ELEMENTS_AT_ONCE
 from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.headers import RequestHeader, write_request_header
@@ -233,3 +234,17 @@ def test_the_deletion_of_topics_with_many_partitions_pauses() -> None:
         "topic-3": ErrorCode.INVALID_REQUEST,
         "unknown": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
+
+
+def test_a_describe_producers_that_repeats_a_partition_gets_one_answer_for_it() -> None:
+    broker = Stretches()
+    create_topic(broker)
+    log = broker.broker.services.partitions.find(TopicPartition("topic", 0)).log
+    for number in range(3_000):
+        data = batch(NOW_MS, b"v", producer_id=number, producer_epoch=0, base_sequence=0)
+        log.append_as_leader(data, leader_epoch=0, now_ms=NOW_MS)
+    request = m.DescribeProducersRequest()
+    request.topics = [request.TopicRequest(name="topic", partition_indexes=[0] * 2_000)]
+    (topic,) = ask(broker, request, 0).topics
+    (partition,) = topic.partitions
+    assert len(partition.active_producers) == 3_000

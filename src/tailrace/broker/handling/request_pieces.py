@@ -103,7 +103,6 @@ CUTS: dict[ApiKey, tuple[Cut, ...]] = {
     ApiKey.ALTER_CLIENT_QUOTAS: (Cut(("entries",), ("entries",), size=16),),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (Cut(("users",), ("results",), keys=("name",), repeats=2),),
     ApiKey.DESCRIBE_QUORUM: (_TOPICS,),
-    ApiKey.DESCRIBE_PRODUCERS: (Cut(("topics", "partition_indexes"), ("topics", "partitions"), size=16),),
     ApiKey.DESCRIBE_TRANSACTIONS: (Cut(("transactional_ids",), ("transaction_states",), size=16, keys=(), repeats=1),),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (Cut(("group_ids",), ("groups",), size=4, keys=(), repeats=1),),
     ApiKey.SHARE_GROUP_DESCRIBE: (Cut(("group_ids",), ("groups",), size=4, keys=(), repeats=1),),
