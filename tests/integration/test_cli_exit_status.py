@@ -204,3 +204,13 @@ def test_a_closed_standard_stream_is_like_the_null_device(closed: str, bootstrap
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert ("orders" in done.stdout) == (">&-" not in closed.replace("2>&-", ""))
+
+
+def test_configs_are_explained_on_request(bootstrap: str) -> None:
+    keys = ["retention.ms", "segment.bytes"]
+    command("topics", "create", "explained", "--bootstrap", bootstrap)
+    plain = command("configs", "describe", "--topic", "explained", *keys, "--bootstrap", bootstrap)
+    assert len(plain.out.splitlines()) == 3
+    explained = command("configs", "describe", "--topic", "explained", *keys, "--explain", "--bootstrap", bootstrap)
+    assert explained.out.splitlines()[0] == plain.out.splitlines()[0]
+    assert "    A segment is removed when its newest record is older than this; -1 sets no limit." in explained.out

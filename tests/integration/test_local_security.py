@@ -108,7 +108,7 @@ def test_openssl_makes_certificates_where_cryptography_is_missing(tmp_path: Path
     ("wrong", "reason"),
     [
         ({"mechanism": "GSSAPI"}, "must be one of PLAIN"),
-        ({"tls": False}, "set tls or users"),
+        ({"tls": False}, "needs tls or users"),
         ({"tls": False, "users": USERS, "client_certificates": True}, "need tls"),
         ({"users": {"alice": 'a"b'}}, "cannot be a name or a password"),
     ],

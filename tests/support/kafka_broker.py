@@ -33,6 +33,7 @@ from tests.support.kafka_install import KafkaInstallation
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 60.0
+_NOT_LEADER = 6
 
 # The controller refuses the restart of a killed broker until the old session has expired: nine seconds by default.
 AFTER_A_CRASH = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "300"}
@@ -155,11 +156,16 @@ class KafkaBroker:
         if transactional_id is not None:
             transaction = struct.pack(">h", len(transactional_id)) + transactional_id.encode()
         topics = struct.pack(">ih", 1, len(name)) + name + struct.pack(">iii", 1, partition, len(batch)) + batch
-        answer = self.request(0, 3, transaction + struct.pack(">hi", -1, 30_000) + topics)
-        _, error, base_offset, _ = struct.unpack_from(">ihqq", answer, 4 + 2 + len(name) + 4)
-        if error:
-            raise AssertionError(f"produce to {topic}-{partition} was refused with error {error}")
-        return int(base_offset)
+        deadline = time.monotonic() + 30
+        while True:
+            answer = self.request(0, 3, transaction + struct.pack(">hi", -1, 30_000) + topics)
+            _, error, base_offset, _ = struct.unpack_from(">ihqq", answer, 4 + 2 + len(name) + 4)
+            if error == _NOT_LEADER and time.monotonic() < deadline:
+                time.sleep(0.05)  # the broker has not yet applied the metadata that makes it the leader
+                continue
+            if error:
+                raise AssertionError(f"produce to {topic}-{partition} was refused with error {error}")
+            return int(base_offset)
 
     def __enter__(self) -> KafkaBroker:
         if self.process is None:

@@ -85,6 +85,7 @@ class ConfigEntry(NamedTuple):
     is_sensitive: bool
     type: ConfigType = ConfigType.UNKNOWN
     synonyms: tuple[tuple[str, str | None, ConfigSource], ...] = ()  # values of lower precedence: name, value, source
+    documentation: str | None = None
 
     @property
     def is_default(self) -> bool:
@@ -105,10 +106,11 @@ class ConfigChange(NamedTuple):
 
 
 FIRST_WITH_SOURCES: Final = 1
+_FIRST_WITH_DOCUMENTATION: Final = 3  # Kafka 2.6
 
 
 def describe_configs(
-    cluster: ClusterClient, resource: Resource, keys: Iterable[str] | None = None
+    cluster: ClusterClient, resource: Resource, keys: Iterable[str] | None = None, *, with_documentation: bool = False
 ) -> list[ConfigEntry]:
     """Return a resource's configs sorted by name: these keys, or all."""
     request = DescribeConfigsRequest(
@@ -120,16 +122,18 @@ def describe_configs(
             )
         ],
         include_synonyms=True,
+        include_documentation=with_documentation,
     )
+    at_least = _FIRST_WITH_DOCUMENTATION if with_documentation else FIRST_WITH_SOURCES
 
     def check(answer: DescribeConfigsResponse) -> None:
         for result in answer.results:
             _raise(resource, result.error_code, result.error_message)
 
     if resource.node_id is None:
-        answer = cluster.ask_any(request, at_least=FIRST_WITH_SOURCES, check=check)
+        answer = cluster.ask_any(request, at_least=at_least, check=check)
     else:
-        answer = cluster.ask_node(resource.node_id, request, at_least=FIRST_WITH_SOURCES, check=check)
+        answer = cluster.ask_node(resource.node_id, request, at_least=at_least, check=check)
     return sorted(_entry(config) for result in answer.results for config in result.configs)
 
 
@@ -165,6 +169,7 @@ def _entry(config: DescribeConfigsResponse.DescribeConfigsResourceResult) -> Con
         config.is_sensitive,
         ConfigType(config.config_type) if config.config_type in set(ConfigType) else ConfigType.UNKNOWN,
         tuple((one.name, one.value, _source(one.source)) for one in config.synonyms),
+        config.documentation,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tailrace.broker.config.setting_sentences import sentence_of
 from tailrace.metadata.image.effective_config import ConfigSource
 from tailrace.metadata.image.image import ResourceType
 from tailrace.model.errors import ErrorCode
@@ -35,6 +36,16 @@ def describe(client: Client, kind: int, name: str, keys: list[str] | None = None
     )
     request = DescribeConfigsRequest(resources=[resource], include_synonyms=version >= 1)
     return client.ask(request, version).results[0]
+
+
+def test_documentation_is_a_sentence_of_our_own_and_only_on_request(client: Client) -> None:
+    for wanted in (False, True):
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=ResourceType.TOPIC, resource_name="orders", configuration_keys=["retention.ms"]
+        )
+        request = DescribeConfigsRequest(resources=[resource], include_documentation=wanted)
+        found = client.ask(request, 4).results[0].configs[0].documentation
+        assert found == (sentence_of(ResourceType.TOPIC, "retention.ms") if wanted else None)
 
 
 def change(client: Client, kind: int, name: str, key: str, operation: int, value: str | None = None) -> Any:

@@ -12,5 +12,6 @@ authorizer_config.py   authorizer_of: the configured authorizer
 group_limits.py        minimum and maximum of group settings
 dynamic_config.py      checks of settings that change while the broker runs
 broker_changes.py      checks of such a change against the broker's current settings
+setting_sentences.py   one sentence for each setting
 config_description.py  configs with their sources, for DescribeConfigs
 """

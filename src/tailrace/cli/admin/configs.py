@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from typing import Any
 
 from tailrace.cli.connection.connecting import connected, split_setting
@@ -31,7 +32,7 @@ _SIGNS = {Operation.SET: "=", Operation.APPEND: "+=", Operation.SUBTRACT: "-="}
 def run_describe(options: argparse.Namespace) -> int:
     resource = _resource(options)
     with connected(options) as cluster:
-        entries = describe_configs(cluster, resource, options.key or None)
+        entries = describe_configs(cluster, resource, options.key or None, with_documentation=options.explain)
     missing = sorted(set(options.key) - {entry.name for entry in entries})
     if missing:
         raise CommandError(f"{resource} has no config {' or '.join(missing)}")
@@ -42,7 +43,10 @@ def run_describe(options: argparse.Namespace) -> int:
         print_lines(json_document(document))
     elif entries:
         rows = [(entry.name, _value_text(entry), _source_text(entry)) for entry in entries]
-        print_lines(*table(["<KEY", "<VALUE", "<FROM"], rows))
+        lines = table(["<KEY", "<VALUE", "<FROM"], rows)
+        if options.explain:
+            lines = _with_documentation(lines, entries)
+        print_lines(*lines)
     else:
         print_lines(f"{resource}: all configs have their default values (--all lists them)")
     return 0
@@ -96,11 +100,22 @@ def _source_text(entry: ConfigEntry) -> str:
     return f"{text}, read-only" if entry.is_read_only else text
 
 
+def _with_documentation(lines: list[str], entries: list[ConfigEntry]) -> list[str]:
+    """Return the lines of a table with the documentation of each entry below its row."""
+    found = lines[:1]
+    for line, entry in zip(lines[1:], entries, strict=True):
+        found.append(line)
+        if entry.documentation:
+            found += textwrap.wrap(entry.documentation, 100, initial_indent="    ", subsequent_indent="    ")
+    return found
+
+
 def _resource_json(resource: Resource) -> dict[str, Any]:
     return {"type": resource.type.name.lower(), "name": resource.name or None}
 
 
 def _entry_json(entry: ConfigEntry) -> dict[str, Any]:
+    documentation = {} if entry.documentation is None else {"documentation": entry.documentation}
     return {
         "name": entry.name,
         "value": entry.value,
@@ -109,4 +124,5 @@ def _entry_json(entry: ConfigEntry) -> dict[str, Any]:
         "readOnly": entry.is_read_only,
         "sensitive": entry.is_sensitive,
         "synonyms": [{"name": name, "value": value, "source": source.name} for name, value, source in entry.synonyms],
+        **documentation,
     }

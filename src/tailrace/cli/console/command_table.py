@@ -82,7 +82,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
         Command(("cluster", "status"), flags=frozenset({"all"})),
         Command(("topics", "list"), flags=frozenset({"internal"})),
         Command(("topics", "describe"), _ANY, flags=frozenset({"unhealthy"})),
-        Command(("configs", "describe"), _ANY, options=frozenset({"topic", "broker"}), flags=frozenset({"all"})),
+        Command(
+            ("configs", "describe"), _ANY, options=frozenset({"topic", "broker"}), flags=frozenset({"all", "explain"})
+        ),
         Command(("offsets",), _ANY, options=frozenset({"partition", "at"}), flags=frozenset({"max-timestamp"})),
         Command(("groups", "list")),
         Command(("groups", "describe"), _SOME),

@@ -22,14 +22,16 @@ from tailrace.records.columnar.columns import RecordColumns
 from tailrace.records.record import Record
 from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, UnknownLog, Unreadable
 from tailrace.spark.source.options import read_options
+from tailrace.spark.source.planning.offset_ranges import OffsetRange
 from tailrace.spark.source.planning.pruning import Condition, narrowing
 from tailrace.spark.source.planning.query_plan import planned_ranges
-from tailrace.spark.source.transports.segment_feed import CHUNK_BYTES
+from tailrace.spark.source.transports.segment_feed import CHUNK_BYTES, feed_range
 from tailrace.spark.source.transports.transport import open_transport
 from tests.support.batches import batch
 from tests.support.column_rows import rows
 from tests.support.golden import golden, golden_names
 from tests.support.our_directory import consume, open_golden
+from tests.support.small_logs import open_small
 from tests.support.source_rows import offsets, plan, read, read_slices
 
 NOW_MS = 1_700_000_100_000
@@ -376,3 +378,37 @@ def test_the_source_equals_the_plain_reader_from_every_offset(tmp_path: Path) ->
         expected = [row_of(one.record) for one in RecordReader(offline, Selection(from_offset=start), [].append)]
         chosen = {"path": str(path), "subscribe": "topic", "startingOffsets": f'{{"topic": {{"0": {start}}}}}'}
         assert bare(read(chosen)) == expected
+
+
+class ReplacingFiles(DiskFiles):
+    """Replaces a log file after its size was read, as compaction may."""
+
+    def __init__(self, path: Path, content: bytes) -> None:
+        self._path = path
+        self._content: bytes | None = content
+
+    def size(self, path: str) -> int:
+        size = super().size(path)
+        if path == str(self._path) and self._content is not None:
+            other = self._path.with_suffix(".other")
+            other.write_bytes(self._content)
+            other.rename(self._path)
+            self._content = None
+        return size
+
+
+def test_a_segment_that_is_replaced_while_it_is_opened_is_read_again(tmp_path: Path) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    log = open_small(DiskFiles(), {"index.interval.bytes": "100"}, folder=str(folder))
+    batches = [batch((b"key", b"value %d" % number)) for number in range(60)]
+    for one in batches:
+        log.append_as_leader(bytearray(one), leader_epoch=0, now_ms=NOW_MS)
+    log.close()
+    (folder / f"{60:020}.log").touch()  # the active segment: compaction has removed all records before it
+    wanted = OffsetRange(TopicPartition("t", 0), 50, 60)
+    columns = RecordColumns(kernel.OFFSET, wanted.start, wanted.end)
+    files = ReplacingFiles(folder / f"{0:020}.log", b"")
+    for _ in feed_range(files, str(folder), wanted, columns, fail_on_data_loss=True):
+        pass
+    assert columns.rows == 0

@@ -6,15 +6,14 @@ Behaviour
 Version notes
     0   a flag for default values
     1   the source of a value, and on request its synonyms
-    3   types, and on request documentation
-Not implemented
-    documentation of keys: it is Kafka's text
+    3   types, and on request documentation: one sentence of our own for each key
 """
 
 from __future__ import annotations
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.config.config_description import DescribedConfig, describe_config
+from tailrace.broker.config.setting_sentences import sentence_of
 from tailrace.broker.requests.configs.config_authorization import refusal
 from tailrace.broker.requests.configs.loggers import describe_loggers
 from tailrace.broker.requests.request_context import Request
@@ -73,11 +72,11 @@ def _describe(
         error_message=None,
         resource_type=asked.resource_type,
         resource_name=asked.resource_name,
-        configs=[_entry(one, request) for one in found if not keys or one.name in keys],
+        configs=[_entry(one, asked.resource_type, request) for one in found if not keys or one.name in keys],
     )
 
 
-def _entry(config: DescribedConfig, request: Request) -> Entry:
+def _entry(config: DescribedConfig, resource_type: int, request: Request) -> Entry:
     entry = Entry(
         name=config.name,
         value=config.value,
@@ -85,7 +84,7 @@ def _entry(config: DescribedConfig, request: Request) -> Entry:
         is_sensitive=config.is_sensitive,
         config_source=config.source,
         config_type=config.config_type,
-        documentation="" if config.source == ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG else None,
+        documentation=_documentation(config, resource_type, request),
     )
     if request.version == 0:
         entry.is_default = config.source == ConfigSource.DEFAULT_CONFIG
@@ -95,6 +94,12 @@ def _entry(config: DescribedConfig, request: Request) -> Entry:
             for one in config.synonyms
         ]
     return entry
+
+
+def _documentation(config: DescribedConfig, resource_type: int, request: Request) -> str | None:
+    if config.source == ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG:
+        return ""
+    return sentence_of(resource_type, config.name) if request.body.include_documentation else None
 
 
 def _refused(asked: DescribeConfigsRequest.DescribeConfigsResource, error: KafkaError) -> Result:

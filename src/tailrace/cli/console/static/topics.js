@@ -118,7 +118,7 @@ function dangers(name) {
 }
 
 async function configsTab(place, { name, signal, session }) {
-  const { value, command: text } = await get("configs/describe", { topic: name, all: true }, signal);
+  const { value, command: text } = await get("configs/describe", { topic: name, all: true, explain: true }, signal);
   const isOwn = (one) => one.source === "TOPIC_CONFIG" || one.source === "DYNAMIC_TOPIC_CONFIG";
   const rank = (one) => (isOwn(one) ? 0 : one.source === "DEFAULT_CONFIG" ? 2 : 1);
   const configs = [...value.configs].sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name));
@@ -135,7 +135,7 @@ async function configsTab(place, { name, signal, session }) {
     }
   };
   show(place, result, panel("Configs", table([
-    { head: "Config", cell: (one) => h("span", { class: isOwn(one) ? "good" : "" }, one.name), sort: (one) => one.name },
+    { head: "Config", cell: (one) => h("div", { class: "setting" }, h("span", { class: isOwn(one) ? "good" : "" }, one.name), one.documentation ? h("p", { class: "quiet" }, one.documentation) : null), sort: (one) => one.name },
     { head: "Value", cell: (one) => (one.sensitive ? h("span", { class: "quiet" }, "hidden") : h("code", null, one.value ?? "–")) },
     { head: "From", cell: (one) => SOURCES[one.source] ?? one.source },
     session.mayWrite ? { head: "Change", cell: (one) => h("button", { type: "button", class: "small", onclick: () => change(one) }, "change") } : null,

@@ -70,16 +70,14 @@ def feed_range(
             for base, following in zip_longest(bases[slot:], bases[slot + 1 :]):
                 if base >= end or position >= end or columns.is_done:
                     break
-                segment = coming.take(base)
                 ends_inside = following is None or end < following
-                for _ in _feed_segment(segment, position, end, columns, buffer, coming, ends_inside=ends_inside):
+                for _ in _feed_segment(coming, base, position, end, columns, buffer, ends_inside=ends_inside):
                     yield
                 position = max(position, columns.next_offset)
-        except FileNotFoundError as error:
+        except (FileNotFoundError, _Replaced) as error:
             if same == _ATTEMPTS or looks == _ATTEMPTS_MAX:
-                raise Unreadable(
-                    f"{partition} cannot be read from offset {position} on: {error.filename or folder} was deleted"
-                ) from None
+                why = f"{error.filename or folder} was deleted or replaced"
+                raise Unreadable(f"{partition} cannot be read from offset {position} on: {why}") from None
             position = max(position, columns.next_offset)
             continue
         except CorruptBatch as error:
@@ -121,6 +119,14 @@ def _segments(files: Files, folder: str) -> dict[Offset, str]:
     return dict(sorted(found.items()))
 
 
+class _Replaced(Exception):
+    """Compaction has replaced a segment while it was opened: its size, its indexes and its log do not fit together."""
+
+    def __init__(self, filename: str) -> None:
+        super().__init__(filename)
+        self.filename = filename
+
+
 class _ComingSegments:
     """The segments of a folder. In an object store, segments that will be read completely are fetched in advance."""
 
@@ -137,6 +143,11 @@ class _ComingSegments:
     def _open(self, base: Offset) -> Segment:
         suffix = self._suffixes[base]
         return Segment.open(self._files, self._folder, base, TopicConfig(), suffix=suffix, read_only=True)
+
+    def is_replaced(self, segment: Segment) -> bool:
+        """Return True if the log file is no longer the one that was opened."""
+        path = segment.log.path
+        return (self._files.size(path), self._files.modified_ms(path)) != (segment.size, segment.created_ms)
 
     def announce_after(self, base: Offset) -> None:
         bases = list(self._suffixes)
@@ -156,15 +167,16 @@ class _ComingSegments:
 
 
 def _feed_segment(
-    segment: Segment,
+    coming: _ComingSegments,
+    base: Offset,
     start: Offset,
     end: Offset,
     columns: BatchTaker,
     buffer: bytearray,
-    coming: _ComingSegments,
     *,
     ends_inside: bool,
 ) -> Iterator[None]:
+    segment = coming.take(base)
     try:
         position = 0
         if start > segment.base_offset:
@@ -177,6 +189,10 @@ def _feed_segment(
             segment.log.will_read(position, expected)
             coming.announce_after(segment.base_offset)
         yield from _feed_file(segment.log, position, expected, segment.size, end, columns, buffer)
+    except (CorruptBatch, CorruptIndex):
+        if coming.is_replaced(segment):
+            raise _Replaced(segment.log.path) from None
+        raise
     finally:
         segment.release()
 
