@@ -73,6 +73,33 @@ def test_two_exports_at_the_same_time_add_each_record_once(
     assert data_files(form, tmp_path) == named_files(form, tmp_path)
 
 
+def test_two_exports_that_create_the_table_add_each_record_once(
+    form: str, broker: tailrace.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import deltalake
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    owner, name = (SqlCatalog, "create_table_transaction") if form == "iceberg" else (deltalake.DeltaTable, "create")
+    real = getattr(owner, name)
+    other: list[Exported] = []
+
+    def create(*args: Any, **kwargs: Any) -> Any:
+        if not other:
+            monkeypatch.setattr(owner, name, real)
+            other.append(export(form, tmp_path, broker.bootstrap))
+        return real(*args, **kwargs)
+
+    def staged(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        create(*args, **kwargs)
+        return found
+
+    monkeypatch.setattr(owner, name, staged if form == "iceberg" else create)
+    first = export(form, tmp_path, broker.bootstrap)
+    assert (first.records, other[0].records) == (0, 14)
+    assert offsets(form, tmp_path) == ALL
+
+
 def test_an_export_overtaken_by_another_continues_after_its_records(
     form: str, broker: tailrace.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

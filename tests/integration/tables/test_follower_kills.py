@@ -125,7 +125,7 @@ def run_kills(
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_follower_that_is_killed_adds_each_record_once(form: str, tmp_path: Path) -> None:
     with tailrace.Broker(tmp_path / "data") as broker:
-        broker.create_topic("t", partitions=PARTITIONS)
+        broker.create_topic("t", partitions=PARTITIONS, config={"retention.ms": "-1"})
         run_kills(form, tmp_path / "out", broker, KILLS, seed=SEED)
     assert not list((tmp_path / "out").rglob("_tailrace/*.json"))
     # Files of merges remain for older snapshots; every file that the table names is there.
@@ -136,7 +136,7 @@ def test_a_follower_that_is_killed_adds_each_record_once(form: str, tmp_path: Pa
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_follower_that_is_killed_keeps_one_row_for_each_key(form: str, tmp_path: Path) -> None:
     with tailrace.Broker(tmp_path / "data") as broker:
-        broker.create_topic("t", partitions=PARTITIONS)
+        broker.create_topic("t", partitions=PARTITIONS, config={"retention.ms": "-1"})
         run_kills(form, tmp_path / "out", broker, KILLS, seed=SEED, latest=True)
     assert named_files(form, tmp_path / "out") <= data_files(form, tmp_path / "out")
 
@@ -145,6 +145,6 @@ def test_a_follower_that_is_killed_keeps_one_row_for_each_key(form: str, tmp_pat
 @pytest.mark.parametrize("form", FORMATS)
 def test_followers_that_are_killed_beside_another_add_each_record_once(form: str, tmp_path: Path) -> None:
     with tailrace.Broker(tmp_path / "data") as broker:
-        broker.create_topic("t", partitions=PARTITIONS)
+        broker.create_topic("t", partitions=PARTITIONS, config={"retention.ms": "-1"})
         run_kills(form, tmp_path / "out", broker, KILLS // 4, seed=SEED, has_rival=True)
     assert named_files(form, tmp_path / "out") <= data_files(form, tmp_path / "out")

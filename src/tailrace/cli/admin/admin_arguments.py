@@ -204,14 +204,11 @@ def add_configs(nouns: Parsers) -> None:
         """
         examples:
           tailrace configs describe --topic orders
-          tailrace configs describe --topic orders retention.ms segment.bytes
-          tailrace configs describe --topic orders retention.ms --explain
+          tailrace configs describe --topic orders retention.ms segment.bytes --explain
           tailrace configs describe --broker 1 --all --json
         """,
     )
-    describe.add_argument(
-        "key", metavar="KEY", nargs="*", help="config to show, whether or not it has its default value"
-    )
+    describe.add_argument("key", metavar="KEY", nargs="*", help="config to show, even if it has its default value")
     describe.add_argument("--all", action="store_true", help="show configs with default values as well")
     describe.add_argument("--explain", action="store_true", help="show what each config does (Kafka 2.6 or later)")
     _add_resource(describe)

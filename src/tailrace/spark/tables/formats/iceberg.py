@@ -93,7 +93,7 @@ class IcebergTable:
         return evolve_iceberg(self._load, schema, self.name)
 
     def _create(self, schema: Any, partition_by: Sequence[str], properties: Mapping[str, str]) -> Any:
-        from pyiceberg.exceptions import TableAlreadyExistsError
+        from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
         from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform
 
         transforms: dict[TimeUnit | None, Any] = {
@@ -112,7 +112,7 @@ class IcebergTable:
                     for source, unit, name in fields:
                         spec.add_field(source, transforms[unit], name)
             return transaction.commit_transaction()
-        except TableAlreadyExistsError:
+        except (TableAlreadyExistsError, CommitFailedException):
             return self._catalog.load_table(self.name)  # another export has created it at the same time
 
     def _check_schema(self, table: Any, schema: Any) -> None:
