@@ -9,6 +9,7 @@ Tasks import this module, so it does not import the planning code.
 
 from __future__ import annotations
 
+import errno
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -74,7 +75,7 @@ def feed_range(
                 for _ in _feed_segment(coming, base, position, end, columns, buffer, ends_inside=ends_inside):
                     yield
                 position = max(position, columns.next_offset)
-        except (FileNotFoundError, _Replaced) as error:
+        except FileNotFoundError as error:
             if same == _ATTEMPTS or looks == _ATTEMPTS_MAX:
                 why = f"{error.filename or folder} was deleted or replaced"
                 raise Unreadable(f"{partition} cannot be read from offset {position} on: {why}") from None
@@ -119,12 +120,8 @@ def _segments(files: Files, folder: str) -> dict[Offset, str]:
     return dict(sorted(found.items()))
 
 
-class _Replaced(Exception):
+class _Replaced(FileNotFoundError):
     """Compaction has replaced a segment while it was opened: its size, its indexes and its log do not fit together."""
-
-    def __init__(self, filename: str) -> None:
-        super().__init__(filename)
-        self.filename = filename
 
 
 class _ComingSegments:
@@ -191,7 +188,7 @@ def _feed_segment(
         yield from _feed_file(segment.log, position, expected, segment.size, end, columns, buffer)
     except (CorruptBatch, CorruptIndex):
         if coming.is_replaced(segment):
-            raise _Replaced(segment.log.path) from None
+            raise _Replaced(errno.ENOENT, "replaced", segment.log.path) from None
         raise
     finally:
         segment.release()
