@@ -52,6 +52,25 @@ def test_every_client_command_is_refused_for_a_user_without_rights(
         admin.ok("topics", "delete", "orders")
 
 
+def test_a_reader_learns_which_right_is_missing(
+    bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = Player(bootstrap, write_client_config(tmp_path / "admin.properties", "admin"), monkeypatch)
+    reader = Player(bootstrap, write_client_config(tmp_path / "mallory.properties", "mallory"), monkeypatch)
+    admin.ok("topics", "create", "orders")
+    admin.ok("acls", "add", "--principal", "User:mallory", "--operation", "Read", "--topic", "orders")
+    try:
+        refused = reader.run("produce", "orders", stdin=b"x\n")
+        assert refused.err.startswith(
+            "tailrace: an idempotent producer: the user needs the right Write on a topic (CLUS"
+        )
+        refused = reader.run("consume", "orders", "--group", "billing")
+        assert "billing: the operation is not allowed on the group (GROUP_AUTHORIZATION_FAILED)\n" in refused.err
+    finally:
+        admin.ok("acls", "remove", "--principal", "User:mallory", "--yes")
+        admin.ok("topics", "delete", "orders")
+
+
 def test_a_new_scram_user_logs_in_with_settings_of_kcat_and_from_a_profile(
     bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,8 @@ _MESSAGES: dict[int, str] = {
     ErrorCode.NOT_ENOUGH_REPLICAS: "fewer replicas are in sync than min.insync.replicas requires",
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "the batch was written while too few replicas were in sync",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "the operation is not allowed on the topic",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "the operation is not allowed on the group",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the operation is not allowed on the transactional id",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "the operation is not allowed on the cluster",
     ErrorCode.INVALID_TIMESTAMP: "a timestamp is further from now than the topic allows",
     ErrorCode.POLICY_VIOLATION: "a policy of the cluster forbids it",
@@ -208,6 +210,12 @@ def code_name(code: int) -> str:
 
 
 def code_text(code: int, message: str | None = None) -> str:
-    """Return the broker's message for an error, or a default message, with the name of the error code."""
-    text = " ".join((message or "").split()).rstrip(".") or _MESSAGES.get(code)
-    return f"{text} ({code_name(code)})" if text else code_name(code)
+    """Return the broker's message for an error, or a default message, with the name of the error code.
+
+    A message that only repeats the name is none.
+    """
+    name = code_name(code)
+    text = " ".join((message or "").split()).rstrip(".")
+    if text in ("", name):
+        text = _MESSAGES.get(code, "")
+    return f"{text} ({name})" if text else name

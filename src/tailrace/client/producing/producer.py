@@ -127,21 +127,25 @@ class BatchProducer:
     def _stamped(self, partition: TopicPartition, data: Buffer) -> bytearray:
         """Return a copy of the batch with producer id, epoch and sequence."""
         if self._identity is None:
-            self._identity = self._init_producer_id()
+            self._identity = new_producer_id(self.cluster)
         copy = bytearray(data)
         _PRODUCER.pack_into(copy, PRODUCER_ID_POSITION, *self._identity, self._sequences.get(partition, 0))
         _CRC.pack_into(copy, CRC_POSITION, RecordBatch(memoryview(copy)).computed_crc())
         return copy
 
-    def _init_producer_id(self) -> tuple[int, int]:
-        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_INT_MAX)
 
-        def check(answer: InitProducerIdResponse) -> None:
-            if answer.error_code:
-                raise Refused("a producer id", answer.error_code)
+def new_producer_id(cluster: ClusterClient) -> tuple[int, int]:
+    """Return a new producer id and its epoch, for idempotence without a transaction."""
 
-        answer: InitProducerIdResponse = self.cluster.ask_any(request, check=check)
-        return answer.producer_id, answer.producer_epoch
+    def check(answer: InitProducerIdResponse) -> None:
+        if answer.error_code:
+            is_forbidden = answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            reason = "the user needs the right Write on a topic" if is_forbidden else None
+            raise Refused("an idempotent producer", answer.error_code, reason)
+
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_INT_MAX)
+    answer: InitProducerIdResponse = cluster.ask_any(request, check=check)
+    return answer.producer_id, answer.producer_epoch
 
 
 def _header_of(data: Buffer, partition: TopicPartition) -> RecordBatch:

@@ -15,19 +15,19 @@ from tailrace.client.errors import ClientError, Refused
 from tailrace.client.producing.producer import (
     FIRST_VERSION_WITH_ZSTD,
     LAST_VERSION_BY_NAME,
+    new_producer_id,
     produce_topics,
     produced_answers,
 )
 from tailrace.client.producing.transactions import Transaction, TransactionLost, Transactions
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tailrace.protocol.messages import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest, ProduceResponse
+from tailrace.protocol.messages import ProduceRequest, ProduceResponse
 from tailrace.records.batch import Buffer, increment_sequence
 
 FIRST_VERSION_THAT_ADDS: Final = 12  # a Produce adds its partitions to the transaction (transaction.version 2)
 LAST_OLD_PRODUCE: Final = 11
 ANSWER_MARGIN_MS: Final = 1_000
-_INT_MAX: Final = 2**31 - 1
 _FENCED: Final = frozenset({
     ErrorCode.PRODUCER_FENCED,
     ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -103,15 +103,3 @@ class SequencedProducer:
                 yield PartitionAnswer(one.partition, None, TransactionLost(self.transaction, error.code))
             else:
                 yield one
-
-
-def new_producer_id(cluster: ClusterClient) -> tuple[int, int]:
-    """Return a new producer id and its epoch, for idempotence without a transaction."""
-
-    def check(answer: InitProducerIdResponse) -> None:
-        if answer.error_code:
-            raise Refused("a producer id", answer.error_code)
-
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_INT_MAX)
-    answer: InitProducerIdResponse = cluster.ask_any(request, check=check)
-    return answer.producer_id, answer.producer_epoch

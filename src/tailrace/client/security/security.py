@@ -107,7 +107,9 @@ def security_of(settings: Mapping[str, str]) -> Security:
 
 def sasl_of(settings: Mapping[str, str]) -> Sasl:
     """Build a Sasl from sasl.mechanism and sasl.jaas.config."""
-    mechanism = settings.get("sasl.mechanism", "GSSAPI").strip().upper()
+    mechanism = settings.get("sasl.mechanism", "").strip().upper()
+    if not mechanism:
+        raise UnsupportedSecurity(f"sasl.mechanism is missing; set it to one of {', '.join(MECHANISMS)}")
     if mechanism not in MECHANISMS:
         raise UnsupportedSecurity(f"sasl.mechanism is {mechanism!r}; supported are {', '.join(MECHANISMS)}")
     found = parse_jaas(settings.get("sasl.jaas.config") or "")

@@ -56,8 +56,22 @@ def client_context(tls: Tls) -> ssl.SSLContext:
     except UnreadableStore as error:
         raise UnsupportedSecurity(str(error)) from error
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        if unreadable := _unreadable_file(tls):
+            raise UnsupportedSecurity(unreadable) from error
         raise UnsupportedSecurity(f"a certificate or key cannot be read as PEM: {error}") from error
     return context
+
+
+def _unreadable_file(tls: Tls) -> str | None:
+    """Return the first file that cannot be read, with the reason. OpenSSL's errors have no file names."""
+    for path in (tls.authorities_file, tls.identity_file):
+        try:
+            if path is not None:
+                with open(path, "rb"):
+                    pass
+        except OSError as error:
+            return f"{path}: {error.strerror}"
+    return None
 
 
 def authorities(tls: Tls) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity
 from tailrace.client.security.sasl import exchange_of
 from tailrace.client.security.security import PLAIN_TEXT, Sasl, security_of
 from tailrace.client.security.tls_settings import Tls
+from tailrace.client.security.tls_socket import client_context
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="a \\"b\\" c";'
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required username=alice password='x;y';"
@@ -54,7 +55,8 @@ def test_pem_in_one_line_gets_its_line_breaks_back() -> None:
             "ssl.keystore.type is 'BKS'; supported are PEM, JKS",
         ),
         ({"security.protocol": "SSL", "ssl.keystore.key": "k"}, "must be set together"),
-        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is 'GSSAPI'"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is missing; set it to one of PLAIN, SCRAM"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, "sasl.mechanism is 'GSSAPI'; supported are"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "sasl.jaas.config is missing"),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": SCRAM},
@@ -132,3 +134,10 @@ def test_iterations_are_limited_and_more_so_for_an_exchange_that_may_not_wait() 
 def test_commas_in_a_scram_user_name_are_escaped() -> None:
     exchange = exchange_of(Sasl(mechanism="SCRAM-SHA-512", username="a,b=c", password="x"), "n")
     assert next(exchange) == b"n,,n=a=2Cb=3Dc,r=n"
+
+
+@pytest.mark.parametrize("setting", ["authorities", "identity"])
+def test_a_missing_file_of_certificates_is_named(setting: str) -> None:
+    tls = Tls(**{f"{setting}_file": "/nowhere/some.pem", f"{setting}_type": "PEM"})  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedSecurity, match=r"^/nowhere/some\.pem: No such file or directory$"):
+        client_context(tls)
