@@ -25,7 +25,7 @@ from benchmarks.kafka import JVM_FLAGS, cpu_seconds, oracle
 from benchmarks.spark_read import cpu_of_spark
 from tailrace.log.compaction.cleaner import clean_log
 from tailrace.log.compaction.cleaner_range import find_dirty_range
-from tailrace.log.directories.data_directory import look_at
+from tailrace.log.directories.data_directory import read_data_directory
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.inspect.verify import verify_partition
 from tailrace.model.configs.topic_settings import parse_topic_config
@@ -81,7 +81,7 @@ def of_children() -> float:
 
 
 def verifying(spark: Any, made: Path) -> dict[str, Callable[[], Took]]:
-    folder = look_at(DiskFiles(), str(made)).folders[0]
+    folder = read_data_directory(DiskFiles(), str(made)).folders[0]
     logs = ",".join(str(path) for path in sorted(made.glob("*.log")))
     dump = kafka_installation().command(DUMP, "--deep-iteration", "--files", logs, jvm_flags=JVM_FLAGS)
 

@@ -1,7 +1,7 @@
 """Moving a partition between log directories: the same requests to Kafka and to Tailrace, with the same responses and
 files.
 
-Each opens the other's directories in the middle of a move, and completes it.
+Kafka and Tailrace also open each other's directories in the middle of a move, and complete the move.
 """
 
 from __future__ import annotations

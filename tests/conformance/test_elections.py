@@ -224,7 +224,7 @@ def test_no_unclean_leader_is_elected_unless_the_topic_allows_it(
     trio.kill(leader)
     trio.start(behind)
     other = ReplicatedCluster({behind: trio[behind]})
-    eventually(lambda: other.state(topic, 0)[0] == -1, "nobody leads")
+    eventually(lambda: other.state(topic, 0)[0] == -1, "the partition has no leader")
     time.sleep(3)  # longer than the controller's interval of looking for partitions without a leader
     assert other.state(topic, 0)[0] == -1
     elect(other, topic, "unclean")
@@ -240,14 +240,14 @@ def test_no_unclean_leader_is_elected_unless_the_topic_allows_it(
 
 @pytest.mark.parametrize("away", [2, 3])
 def test_a_topic_recreated_while_a_follower_was_away_gets_a_new_replica(trio: ReplicatedCluster, away: int) -> None:
-    topic = f"anew-{away}"
+    topic = f"recreated-{away}"
     admin = AdminClient({"bootstrap.servers": trio[1].bootstrap})
     trio.create(topic, [[1, away]])
     produce(trio.bootstrap, topic, 0, [b"old-%d" % one for one in range(100)], acks="all")
     trio.kill(away)
     trio.await_isr(topic, 0, [1])
     admin.delete_topics([topic])[topic].result(PATIENCE_S)
-    eventually(lambda: topic not in admin.list_topics(timeout=30).topics, "it is gone")
+    eventually(lambda: topic not in admin.list_topics(timeout=30).topics, "the topic is deleted")
     rest = ReplicatedCluster({1: trio[1]})
     other = 5 - away
     trio_without(trio, away).create(topic, [[1, other]])
@@ -436,7 +436,8 @@ def test_an_eligible_replica_leads_after_a_clean_stop(
 
 @pytest.mark.parametrize(("last", "killed", "other"), [(3, 1, 2), (1, 2, 3)])
 def test_a_killed_replica_is_no_longer_eligible(trio: ReplicatedCluster, last: int, killed: int, other: int) -> None:
-    """It may have lost records. The last known leader leads when it is back, whatever it has lost."""
+    """A killed replica may have lost records, so it is not elected. The last known leader leads again after its
+    restart."""
     topic = f"killed-{last}-{killed}"
     trio.create(topic, [[last, killed, other]], min_insync_replicas="2")
     produce(trio.bootstrap, topic, 0, [b"%d" % one for one in range(10)], acks="all")

@@ -1,4 +1,4 @@
-"""kafka-share-groups prints the same at Kafka and at Tailrace; `tailrace groups` shows share groups of both."""
+"""kafka-share-groups and `tailrace groups` print the same about share groups of Kafka and of Tailrace."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Member:
             client.close()
 
 
-def test_kafka_share_groups_prints_the_same(pair: Pair, topic: str) -> None:
+def test_kafka_share_groups_prints_the_same_at_both_brokers(pair: Pair, topic: str) -> None:
     name = f"group-of-{topic}"
     group = ("--group", name)
     pair.same(TOPICS, "--create", "--topic", topic, "--partitions", "2")
@@ -122,7 +122,7 @@ def test_kafka_share_groups_prints_the_same(pair: Pair, topic: str) -> None:
     same(pair, "--list")
 
 
-def test_tailrace_groups_works_at_both(pair: Pair, topic: str) -> None:
+def test_tailrace_groups_prints_the_same_at_both_brokers(pair: Pair, topic: str) -> None:
     name = f"group-of-{topic}"
     pair.same(TOPICS, "--create", "--topic", topic, "--partitions", "2")
     for partition in (0, 1):

@@ -293,7 +293,7 @@ def test_a_first_record_from_1970_is_an_index_entry_of_zeros_and_not_padding(
 def test_every_timestamp_in_a_compacted_log_finds_the_same_record_as_kafka(
     seed: int, log_oracle: LogOracle, tmp_path: Path
 ) -> None:
-    """Also timestamps of removed records, and batches whose base timestamp is a delete horizon."""
+    """The lookups include timestamps of removed records, and batches whose base timestamp is a delete horizon."""
     settings = {**CONFIGS["dense indexes"], "cleanup.policy": "compact", "delete.retention.ms": "1000"}
     log = OursAndKafkas(log_oracle, tmp_path, settings)
     times = Timestamps(seed)

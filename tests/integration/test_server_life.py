@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tailrace.model.errors import FatalError
-from tailrace.server.broker_seam import Surroundings
+from tailrace.server.broker_interface import ServerFunctions
 from tailrace.server.connections.endpoints import Endpoint
 from tailrace.server.server import Server, ServerStopped
 from tailrace.server.settings import LimitSettings, ServerSettings
@@ -42,7 +42,7 @@ def poll_until(is_so: Callable[[], bool]) -> None:
 
 def test_a_server_in_a_thread_responds_and_stops() -> None:
     broker = FakeBroker()
-    with Server(lambda surroundings: broker, SETTINGS) as server:
+    with Server(lambda server_functions: broker, SETTINGS) as server:
         client = Client(server.port())
         assert client.ask(b"Ehello") == b"hello"
         assert server.statistics().requests == 1
@@ -55,11 +55,11 @@ def test_a_server_in_a_thread_responds_and_stops() -> None:
 
 
 def test_the_builder_knows_the_port_before_the_server_listens() -> None:
-    seen: list[Surroundings] = []
+    seen: list[ServerFunctions] = []
 
-    def build(surroundings: Surroundings) -> FakeBroker:
-        seen.append(surroundings)
-        port = surroundings.endpoints[0].port
+    def build(server_functions: ServerFunctions) -> FakeBroker:
+        seen.append(server_functions)
+        port = server_functions.endpoints[0].port
         assert port > 0
         with pytest.raises(ConnectionRefusedError):  # bound, but not listening before there is a broker
             Client(port)
@@ -83,7 +83,7 @@ def test_the_builder_knows_the_port_before_the_server_listens() -> None:
 def test_a_server_listens_on_ipv4_and_ipv6(host: str, reached_by: list[str]) -> None:
     broker = FakeBroker()
     try:
-        server = Server(lambda surroundings: broker, ServerSettings(listeners=(Endpoint("PLAINTEXT", host, 0),)))
+        server = Server(lambda server_functions: broker, ServerSettings(listeners=(Endpoint("PLAINTEXT", host, 0),)))
         server.start()
     except OSError as error:
         pytest.skip(f"IPv6 is switched off here: {error}")
@@ -97,9 +97,9 @@ def test_a_server_listens_on_ipv4_and_ipv6(host: str, reached_by: list[str]) -> 
 
 def test_a_port_in_use_raises_in_the_starting_thread() -> None:
     built = []
-    with Server(lambda surroundings: FakeBroker(), SETTINGS) as server:
+    with Server(lambda server_functions: FakeBroker(), SETTINGS) as server:
         taken = ServerSettings(listeners=(Endpoint("PLAINTEXT", "127.0.0.1", server.port()),))
-        second = Server(lambda surroundings: built.append(1) or FakeBroker(), taken)  # type: ignore[func-returns-value]
+        second = Server(lambda server_functions: built.append(1) or FakeBroker(), taken)  # type: ignore[func-returns-value]
         with pytest.raises(OSError, match=f"cannot listen on PLAINTEXT://127.0.0.1:{server.port()}"):
             second.start()
         second.stop()
@@ -107,7 +107,7 @@ def test_a_port_in_use_raises_in_the_starting_thread() -> None:
 
 
 def test_a_broker_that_cannot_be_built_raises_in_the_starting_thread() -> None:
-    def build(surroundings: Surroundings) -> FakeBroker:
+    def build(server_functions: ServerFunctions) -> FakeBroker:
         raise RuntimeError("no directory")
 
     server = Server(build, SETTINGS)
@@ -119,7 +119,7 @@ def test_a_broker_that_cannot_be_built_raises_in_the_starting_thread() -> None:
 
 def test_stopping_twice_or_before_the_start_has_no_effect() -> None:
     broker = FakeBroker()
-    server = Server(lambda surroundings: broker, SETTINGS)
+    server = Server(lambda server_functions: broker, SETTINGS)
     server.stop()
     server.start()
     server.stop()
@@ -130,7 +130,7 @@ def test_stopping_twice_or_before_the_start_has_no_effect() -> None:
 
 def test_a_server_that_was_opened_but_never_ran_closes_its_broker() -> None:
     broker = FakeBroker()
-    server = Server(lambda surroundings: broker, SETTINGS)
+    server = Server(lambda server_functions: broker, SETTINGS)
     server.open()
     server.stop()
     assert broker.closed_ms is not None
@@ -138,7 +138,7 @@ def test_a_server_that_was_opened_but_never_ran_closes_its_broker() -> None:
 
 def test_a_killed_server_does_not_close_its_broker() -> None:
     broker = FakeBroker()
-    server = Server(lambda surroundings: broker, SETTINGS)
+    server = Server(lambda server_functions: broker, SETTINGS)
     server.start()
     client = Client(server.port())
     client.send(b"Pwaiting")
@@ -151,11 +151,11 @@ def test_a_killed_server_does_not_close_its_broker() -> None:
 
 
 def test_a_port_can_be_reused_at_once() -> None:
-    with Server(lambda surroundings: FakeBroker(), SETTINGS) as server:
+    with Server(lambda server_functions: FakeBroker(), SETTINGS) as server:
         client = Client(server.port())
         client.ask(b"Ex")
     again = ServerSettings(listeners=(Endpoint("PLAINTEXT", "127.0.0.1", server.port()),))
-    with Server(lambda surroundings: FakeBroker(), again) as server:
+    with Server(lambda server_functions: FakeBroker(), again) as server:
         fresh = Client(server.port())
         assert fresh.ask(b"Ey") == b"y"
         fresh.close()
@@ -164,7 +164,7 @@ def test_a_port_can_be_reused_at_once() -> None:
 
 def test_functions_run_on_the_loop() -> None:
     broker = FakeBroker()
-    with Server(lambda surroundings: broker, SETTINGS) as server:
+    with Server(lambda server_functions: broker, SETTINGS) as server:
         assert server.call(threading.get_ident) != threading.get_ident()
         assert server.call(lambda: server.call(lambda: 5)) == 5
         with pytest.raises(ZeroDivisionError):
@@ -181,7 +181,7 @@ def test_functions_run_on_the_loop() -> None:
 
 def test_late_calls_are_refused_and_no_caller_waits_forever() -> None:
     for _ in range(20):
-        server = Server(lambda surroundings: FakeBroker(), SETTINGS)
+        server = Server(lambda server_functions: FakeBroker(), SETTINGS)
         server.start()
         outcomes: list[object] = []
 
@@ -201,7 +201,7 @@ def test_late_calls_are_refused_and_no_caller_waits_forever() -> None:
 
 
 def test_connections_can_be_closed_and_limits_changed() -> None:
-    with Server(lambda surroundings: FakeBroker(), SETTINGS) as server:
+    with Server(lambda server_functions: FakeBroker(), SETTINGS) as server:
         first, second = Client(server.port()), Client(server.port())
         first.ask(b"Ex")
         second.ask(b"Ex")
@@ -220,7 +220,7 @@ def test_connections_can_be_closed_and_limits_changed() -> None:
 
 def test_an_error_that_ended_the_loop_is_raised_by_stop(caplog: pytest.LogCaptureFixture) -> None:
     broker = FakeBroker()
-    server = Server(lambda surroundings: broker, SETTINGS)
+    server = Server(lambda server_functions: broker, SETTINGS)
     server.start()
     client = Client(server.port())
     client.send(b"A")
@@ -304,8 +304,8 @@ class Chore:
 def test_a_chore_runs_outside_the_loop_and_its_result_is_applied_on_the_loop() -> None:
     submit: list[Callable[[Any], None]] = []
 
-    def build(surroundings: Surroundings) -> FakeBroker:
-        submit.append(surroundings.submit)
+    def build(server_functions: ServerFunctions) -> FakeBroker:
+        submit.append(server_functions.submit)
         return FakeBroker()
 
     with Server(build, SETTINGS) as server:
@@ -335,7 +335,7 @@ def test_chores_are_finished_and_applied_before_the_broker_is_closed() -> None:
         def apply(self, result: Any, now_ms: int) -> None:
             order.append("applied")
 
-    server = Server(lambda surroundings: Orderly(), SETTINGS)
+    server = Server(lambda server_functions: Orderly(), SETTINGS)
     server.start()
     go_on = threading.Event()
     server.call(lambda: server.submit(Noted(lambda: go_on.wait(PATIENCE_S))))
@@ -346,7 +346,7 @@ def test_chores_are_finished_and_applied_before_the_broker_is_closed() -> None:
 
 
 def test_a_failed_chore_is_reported_on_the_loop() -> None:
-    with Server(lambda surroundings: FakeBroker(), SETTINGS) as server:
+    with Server(lambda server_functions: FakeBroker(), SETTINGS) as server:
         chore = Chore(lambda: 1 // 0)
         server.call(lambda: server.submit(chore))
         poll_until(lambda: server.statistics().chores_failed == 1)
@@ -366,7 +366,7 @@ class Broker(FakeBroker):
     def close(self, now_ms):
         print("closed", flush=True)
 
-run_broker(lambda surroundings: Broker(), ServerSettings(listeners=LOOPBACK, drain_ms=int(sys.argv[1])),
+run_broker(lambda server_functions: Broker(), ServerSettings(listeners=LOOPBACK, drain_ms=int(sys.argv[1])),
            lambda server: print(server.port(), flush=True))
 print("ended", flush=True)
 """
@@ -431,7 +431,7 @@ def is_asleep(pid: int) -> bool:
 
 
 def test_an_idle_server_uses_no_cpu() -> None:
-    with Server(lambda surroundings: FakeBroker(), SETTINGS) as server:
+    with Server(lambda server_functions: FakeBroker(), SETTINGS) as server:
         client = Client(server.port())
         client.ask(b"Ex")
         before = server.statistics().passes

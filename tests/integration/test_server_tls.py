@@ -62,7 +62,7 @@ def broker(tmp_path: Path, content: bytes) -> FakeBroker:
 
 @pytest.fixture
 def server(broker: FakeBroker) -> Iterator[Server]:
-    with Server(lambda surroundings: broker, settings()) as running:
+    with Server(lambda server_functions: broker, settings()) as running:
         yield running
 
 
@@ -116,7 +116,7 @@ def test_tls_1_2_and_1_3_are_accepted_if_enabled(server: Server, version: ssl.TL
         wrapped.sendall(pack(">i", 3) + b"Ehi")
         assert wrapped.recv(100) == pack(">i", 2) + b"hi"
     only = "TLSv1.3" if version == ssl.TLSVersion.TLSv1_2 else "TLSv1.2"
-    with Server(lambda surroundings: FakeBroker(), settings(ssl_enabled_protocols=only)) as strict:
+    with Server(lambda server_functions: FakeBroker(), settings(ssl_enabled_protocols=only)) as strict:
         plain = socket.create_connection(("127.0.0.1", strict.port()))
         with pytest.raises(ssl.SSLError):
             context.wrap_socket(plain, server_hostname="localhost")
@@ -125,7 +125,7 @@ def test_tls_1_2_and_1_3_are_accepted_if_enabled(server: Server, version: ssl.TL
 
 def test_only_configured_cipher_suites_are_accepted() -> None:
     chosen = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"
-    with Server(lambda surroundings: FakeBroker(), settings(ssl_cipher_suites=chosen)) as server:
+    with Server(lambda server_functions: FakeBroker(), settings(ssl_cipher_suites=chosen)) as server:
         client = TlsClient(server.port())
         assert client.socket.cipher()[0] in (  # type: ignore[attr-defined]
             "ECDHE-ECDSA-AES256-GCM-SHA384",
@@ -137,14 +137,14 @@ def test_only_configured_cipher_suites_are_accepted() -> None:
 def test_a_client_certificate_sets_the_principal(broker: FakeBroker) -> None:
     rules = "RULE:^CN=(.*)$/$1/U"
     both = settings(ssl_client_auth="requested", ssl_principal_mapping_rules=rules)
-    with Server(lambda surroundings: broker, both) as server:
+    with Server(lambda server_functions: broker, both) as server:
         known, unknown = TlsClient(server.port(), **IDENTITY), TlsClient(server.port())
         assert [known.ask(b"Ex"), unknown.ask(b"Ey")] == [b"x", b"y"]
         assert sorted(one.principal for one in broker.contexts.values()) == ["User:ANONYMOUS", "User:CLIENT"]
 
 
 def test_a_client_without_a_trusted_certificate_is_refused_if_one_is_required() -> None:
-    with Server(lambda surroundings: FakeBroker(), settings(ssl_client_auth="required")) as server:
+    with Server(lambda server_functions: FakeBroker(), settings(ssl_client_auth="required")) as server:
         for identity in ({}, {"ssl.keystore.location": str(TLS / "odd-subject.pem")}):
             with pytest.raises((ssl.SSLError, ConnectionError, EOFError)):
                 TlsClient(server.port(), **identity).ask(b"Ex")
@@ -229,7 +229,7 @@ def test_a_client_that_disconnects_within_a_handshake_leaves_no_state(broker: Fa
 
 def test_plaintext_listeners_of_the_same_server_are_unaffected() -> None:
     both = ServerSettings.parse({"listeners": "SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0", **STORES})
-    with Server(lambda surroundings: FakeBroker(), both) as server:
+    with Server(lambda server_functions: FakeBroker(), both) as server:
         assert Client(server.port("PLAINTEXT")).ask(b"Ex") == b"x"
         assert TlsClient(server.port("SSL")).ask(b"Ex") == b"x"
 

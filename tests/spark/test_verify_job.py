@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.log.directories.data_directory import DataDirectory, look_at
+from tailrace.log.directories.data_directory import DataDirectory, read_data_directory
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.inspect.findings import Finding
 from tailrace.log.inspect.verify import PartitionResult, verify_directory, verify_partition
@@ -18,7 +18,7 @@ from tests.support.damaged_logs import all_logs, damage
 
 
 def on_one_machine(path: Path, *, deep: bool) -> tuple[list[PartitionResult], list[Finding]]:
-    directory: DataDirectory = look_at(DiskFiles(), str(path))
+    directory: DataDirectory = read_data_directory(DiskFiles(), str(path))
     folders = [folder for folder in directory.folders if folder.mark != "deleted"]
     results = [verify_partition(DiskFiles(), folder, deep=deep) for folder in folders]
     findings = verify_directory(directory, results) + [one for result in results for one in result.findings]

@@ -4,8 +4,8 @@
     tick(now_ms)                      expire deadlines and run the housekeeping that is due
     take_replies()                    return the replies to send
 
-The server calls only this class (`server/broker_seam.py`). The dispatcher and the services, which `startup/` builds, do
-the work.
+The server calls only this class (`server/broker_interface.py`). The dispatcher and the services, which `startup/`
+builds, do the work.
 """
 
 from __future__ import annotations

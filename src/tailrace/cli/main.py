@@ -60,7 +60,7 @@ def _open_closed_streams() -> None:
 
 def _report(error: Exception) -> int:
     """Print an error and return the exit status."""
-    from tailrace.log.inspect.findings import CannotLook
+    from tailrace.log.inspect.findings import InspectionFailed
     from tailrace.records.batch import CorruptBatch
 
     text, status, code = str(error), USAGE_ERROR, None
@@ -75,7 +75,7 @@ def _report(error: Exception) -> int:
             f"this command needs Linux or macOS: this system's Python has no module {error.name}. "
             "On Windows, run it in WSL or in a container"
         )
-    elif not isinstance(error, CannotLook):
+    elif not isinstance(error, InspectionFailed):
         if os.environ.get("TAILRACE_DEBUG"):
             raise error
         text = f"internal error; please report it: {type(error).__name__}: {error}".replace("\n", " ")

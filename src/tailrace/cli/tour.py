@@ -17,7 +17,7 @@ from tailrace.cli.errors import CommandError
 from tailrace.cli.log.explain_text import read_text, timestamp_text
 from tailrace.cli.log.ls import segment_table
 from tailrace.cli.output import count_text, print_lines, size_text, table, time_text
-from tailrace.log.directories.data_directory import look_at
+from tailrace.log.directories.data_directory import read_data_directory
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.disk.files import DiskFiles, join
 from tailrace.log.inspect.explain import explain_offset, explain_timestamp
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     )
     _write_topic(path)
     _show_segments(path)
-    offline = open_exact(DiskFiles(), look_at(DiskFiles(), path).folders[0], _now_ms())
+    offline = open_exact(DiskFiles(), read_data_directory(DiskFiles(), path).folders[0], _now_ms())
     log = offline.log
     _show_lookups(log)
     _show_transactions(log)
@@ -148,7 +148,7 @@ def _show_segments(path: str) -> None:
         """
     )
     files = DiskFiles()
-    _show(segment_table([survey(files, folder, _now_ms()) for folder in look_at(files, path).folders]))
+    _show(segment_table([survey(files, folder, _now_ms()) for folder in read_data_directory(files, path).folders]))
 
 
 # 3 and 4
@@ -202,10 +202,10 @@ def _show_files(path: str) -> None:
     ]
     _show(table(["<FILE", "SIZE"], rows))
     files = DiskFiles()
-    result = verify_partition(files, look_at(files, path).folders[0], deep=True)
+    result = verify_partition(files, read_data_directory(files, path).folders[0], deep=True)
     problems = count_text(len(result.problems), "problem") if result.problems else "no problems"
     print_lines("", f"  `tailrace log verify` read {count_text(result.batches, 'batch', 'batches')}: {problems}.")
-    offline = open_exact(files, look_at(files, path).folders[0], _now_ms())
+    offline = open_exact(files, read_data_directory(files, path).folders[0], _now_ms())
     counts = {
         isolation: sum(1 for _ in RecordReader(offline, Selection(isolation=isolation), lambda finding: None))
         for isolation in (Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED)

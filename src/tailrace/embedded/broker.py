@@ -41,7 +41,7 @@ from tailrace.log.disk.unsynced_files import UnsyncedFiles
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.node.serving import broker_builder, has_telemetry, server_settings, split_settings, umask_of
-from tailrace.server.broker_seam import Surroundings
+from tailrace.server.broker_interface import ServerFunctions
 from tailrace.server.loop.clock import wall_clock_ms
 from tailrace.server.server import Server
 
@@ -151,8 +151,8 @@ class Broker:
             credentials=self._security.credentials() if self._security is not None else (),
         )
 
-        def build_with_faults(surroundings: Surroundings) -> FaultyBroker:
-            self._core = FaultyBroker(build(surroundings), self._faults)
+        def build_with_faults(server_functions: ServerFunctions) -> FaultyBroker:
+            self._core = FaultyBroker(build(server_functions), self._faults)
             if self._first_image is None:
                 self._first_image = self._core.broker.services.controller.image
             return self._core

@@ -127,7 +127,7 @@ class LogAppend:
         else:
             batch = checked.accepted()
             if batch is None:
-                return self._nothing()
+                return self._empty_result()
             view, delta, count, producer_id = batch.view, batch.last_offset_delta, batch.record_count, batch.producer_id
             timestamp, append_time = checked.max_timestamp, checked.log_append_time_ms
         if leader_epoch != self._epoch:
@@ -160,7 +160,7 @@ class LogAppend:
         if self._views:
             self.write(now_ms)
         run = split_replicated(memoryview(data), self._marks.log_end.offset, leader_epoch, self._partition)
-        return self._nothing() if run is None else self._place_run(run, Origin.REPLICATION, now_ms)
+        return self._empty_result() if run is None else self._place_run(run, Origin.REPLICATION, now_ms)
 
     def _place_given(self, records: Buffer, leader_epoch: LeaderEpoch, now_ms: int, origin: Origin) -> AppendResult:
         """Place batches whose offsets and epochs the caller has set."""
@@ -174,7 +174,7 @@ class LogAppend:
             partition=self._partition,
         )
         if not batches:
-            return self._nothing()
+            return self._empty_result()
         produced, size = [], 0
         for batch in batches:
             if batch.producer_id >= 0:
@@ -211,7 +211,7 @@ class LogAppend:
         self._size, self._end_offset = len(data), last_offset + 1
         return _new_tuple(AppendResult, (first_offset, last_offset, NO_TIMESTAMP, self._marks.log_start_offset, False))
 
-    def _nothing(self) -> AppendResult:
+    def _empty_result(self) -> AppendResult:
         return AppendResult(-1, -1, -1, self._marks.log_start_offset)
 
     def _has_room(self, segment: Segment, size: int, max_timestamp: int, last_offset: Offset) -> bool:
@@ -236,23 +236,23 @@ class LogAppend:
         """Return the segment that takes the next batches: the active one, or a new one if a roll is due."""
         if self._views:
             self.write(now_ms)
-        self._look_at(segment, now_ms)
+        self._measure_room(segment, now_ms)
         reason = self._room.roll_reason(segment.size + size, max_timestamp, last_offset)
         if reason is None:
             return segment
         check_segment_size(size, self._partition, segment.config)
         segment = self._roll(now_ms, first_offset=first_offset, reason=reason)
-        self._look_at(segment, now_ms)
+        self._measure_room(segment, now_ms)
         return segment
 
-    def _look_at(self, segment: Segment, now_ms: int) -> None:
+    def _measure_room(self, segment: Segment, now_ms: int) -> None:
         self._room = room_in(segment, now_ms)
         self._taken = 0
 
     def _plan_producer(
         self, batch: RecordBatch, segment: Segment, now_ms: int, origin: Origin, transaction_version: int
     ) -> BatchMemory | None:
-        """Check a batch that is not simply the next one of its producer. Return the written batch that it
+        """Check a batch that may be out of sequence, a duplicate, or of a new epoch. Return the written batch that it
         duplicates."""
         if batch.producer_id in self._changes.placed:
             self.write(now_ms)

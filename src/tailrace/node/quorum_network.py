@@ -21,7 +21,7 @@ from tailrace.metadata.quorum.broker_lifecycle import BrokerLifecycle
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol.messages import DescribeClusterRequest
-from tailrace.server.broker_seam import Surroundings
+from tailrace.server.broker_interface import ServerFunctions
 from tailrace.server.loop.clock import monotonic_ms, wall_clock_ms
 from tailrace.server.loop.poll import open_poll
 from tailrace.server.peers.heartbeats import Heartbeats
@@ -37,10 +37,10 @@ _log = logging.getLogger(__name__)
 
 class QuorumNetwork:
     def __init__(
-        self, config: BrokerConfig, surroundings: Surroundings, clock_ms: Callable[[], int] = wall_clock_ms
+        self, config: BrokerConfig, server_functions: ServerFunctions, clock_ms: Callable[[], int] = wall_clock_ms
     ) -> None:
         self._config = config
-        self._surroundings = surroundings
+        self._server_functions = server_functions
         self._clock_ms = clock_ms
         self._controller: RemoteController | None = None
         self._heartbeats: Heartbeats | None = None
@@ -85,7 +85,7 @@ class QuorumNetwork:
         return self._clock_ms()
 
     def call_soon(self, function: Callable[[], None]) -> bool:
-        return self._surroundings.call_soon(function)
+        return self._server_functions.call_soon(function)
 
     def stop(self) -> None:
         if self._heartbeats is not None:

@@ -26,7 +26,7 @@ from tailrace.metadata.storage.storage_format import is_formatted
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.node.timed_files import TimedFiles
 from tailrace.protocol.message import Message
-from tailrace.server.broker_seam import Surroundings
+from tailrace.server.broker_interface import ServerFunctions
 from tailrace.server.connections.descriptors import open_segments_max
 from tailrace.server.loop.clock import wall_clock_ms
 from tailrace.server.settings import ServerSettings
@@ -111,13 +111,13 @@ def broker_builder(
     clock_ms: Callable[[], int] = wall_clock_ms,
     credentials: Sequence[str] = (),
     cluster_id: str | None = None,
-) -> Callable[[Surroundings], Broker]:
+) -> Callable[[ServerFunctions], Broker]:
     """Return a function that opens the broker on its directories when its ports are known. `credentials` are stored
     when a new cluster is formatted: SCRAM-SHA-512=[name=…,password=…]. With `telemetry` clients may push metrics.
     A new directory gets `cluster_id`, or a random one."""
     first_records = _credential_records(credentials)
 
-    def build(surroundings: Surroundings) -> Broker:
+    def build(server_functions: ServerFunctions) -> Broker:
         disk = files or TimedFiles()
         if isinstance(disk, DiskFiles):
             disk.set_umask(umask)
@@ -127,12 +127,12 @@ def broker_builder(
         if config.roles.is_broker_only:
             from tailrace.node.quorum_network import QuorumNetwork, find_cluster_id
 
-            network = QuorumNetwork(config, surroundings, clock_ms)
+            network = QuorumNetwork(config, server_functions, clock_ms)
         fetch, submit_fetch = None, None
         if any(sasl.oauth is not None and sasl.oauth.jwks is not None for sasl in config.sasl.values()):
             from tailrace.server.http.jwks_endpoint import FetchThreads, fetch_keys
 
-            fetch, submit_fetch = fetch_keys, FetchThreads(surroundings.call_soon, clock_ms).submit
+            fetch, submit_fetch = fetch_keys, FetchThreads(server_functions.call_soon, clock_ms).submit
         try:
             if network is not None and is_new:
                 new_cluster_id = find_cluster_id(config)
@@ -142,10 +142,10 @@ def broker_builder(
                 now_ms=clock_ms(),
                 new_id=random_id,
                 next_int=random.randrange,
-                bound={endpoint.name: endpoint.port for endpoint in surroundings.endpoints},
+                bound={endpoint.name: endpoint.port for endpoint in server_functions.endpoints},
                 default_host=socket.gethostname(),
-                submit=surroundings.submit,
-                is_turn_over=surroundings.is_turn_over,
+                submit=server_functions.submit,
+                is_turn_over=server_functions.is_turn_over,
                 work_ns=time.perf_counter_ns,
                 network=network,
                 cluster_id=new_cluster_id,

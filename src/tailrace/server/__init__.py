@@ -4,7 +4,7 @@ socket ─► loop/ ─► receiving/ ─► BrokerCore.handle ─► take_repli
 
 run_broker.py   run_broker: a server as a process
 server.py       Server: a broker behind its listeners, in this thread or its own
-broker_seam.py  BrokerCore: the interface between server and broker
+broker_interface.py  BrokerCore: the interface between server and broker
 settings.py     ServerSettings: Kafka's network configs
 loop/           the loop, its timers, its helper threads and clocks
 receiving/      received bytes, cut into frames

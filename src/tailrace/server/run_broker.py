@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import Final
 
-from tailrace.server.broker_seam import BrokerBuilder
+from tailrace.server.broker_interface import BrokerBuilder
 from tailrace.server.connections.descriptors import raise_soft_limit
 from tailrace.server.loop.garbage import look_once
 from tailrace.server.server import Server

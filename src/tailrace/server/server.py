@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 
 from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.broker.storage.disk_failures import LogDirectoriesFailed
-from tailrace.server.broker_seam import BrokerBuilder, BrokerCore, Chore
+from tailrace.server.broker_interface import BrokerBuilder, BrokerCore, Chore
 from tailrace.server.connections.descriptors import current_descriptors
 from tailrace.server.connections.endpoints import Endpoint, advertise
 from tailrace.server.connections.listener import Listener

@@ -256,7 +256,7 @@ def test_a_new_cluster_has_the_scram_credentials_it_was_formatted_with(tmp_path:
 
 
 class _Nowhere:
-    """The surroundings of a broker without a server."""
+    """The server_functions of a broker without a server."""
 
     endpoints: tuple[Any, ...] = ()
     advertised: tuple[Any, ...] = ()

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tailrace.broker.handling.timed_parts import REST_MS, TimedParts
+from tailrace.broker.handling.timed_parts import PAUSE_MS, TimedParts
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.model.errors import FatalError
 
@@ -28,12 +28,12 @@ def test_a_part_that_raises_pauses_and_the_others_continue() -> None:
     timed.tick(100)
     assert ticks == [100]
     assert errors.counts == {"broken": 1}
-    assert timed.next_deadline_ms() == 100 + REST_MS
+    assert timed.next_deadline_ms() == 100 + PAUSE_MS
     timed.tick(200)
     assert errors.counts == {"broken": 1}
-    timed.tick(100 + REST_MS)
+    timed.tick(100 + PAUSE_MS)
     assert errors.counts == {"broken": 2}
-    assert ticks == [100, 200, 100 + REST_MS]
+    assert ticks == [100, 200, 100 + PAUSE_MS]
 
 
 def test_a_fatal_error_of_a_part_ends_the_tick() -> None:

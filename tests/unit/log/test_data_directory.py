@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.directories.data_directory import NotADataDirectory, look_at
+from tailrace.log.directories.data_directory import NotADataDirectory, read_data_directory
 from tailrace.log.disk.files import DiskFiles
 from tests.support.golden import golden
 
@@ -17,7 +17,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_folders_and_checkpoints_of_a_broker_are_found(broker: Path) -> None:
-    directory = look_at(DiskFiles(), str(broker))
+    directory = read_data_directory(DiskFiles(), str(broker))
     names = [str(folder.partition) for folder in directory.folders if not folder.mark]
     assert names == sorted(names)
     assert {"orders-0", "orders-1", "payments-0", "users-0", "__cluster_metadata-0"} <= set(names)
@@ -32,12 +32,12 @@ def test_the_folders_and_checkpoints_of_a_broker_are_found(broker: Path) -> None
 
 
 def test_a_deleted_folder_is_marked_and_has_no_checkpoints(broker: Path) -> None:
-    gone = next(folder for folder in look_at(DiskFiles(), str(broker)).folders if folder.mark)
+    gone = next(folder for folder in read_data_directory(DiskFiles(), str(broker)).folders if folder.mark)
     assert (gone.partition.topic, gone.mark, gone.high_watermark, gone.is_clean) == ("gone", "deleted", None, False)
 
 
 def test_a_single_partition_folder_uses_the_checkpoints_of_its_parent(broker: Path) -> None:
-    directory = look_at(DiskFiles(), str(broker / "audit-0"))
+    directory = read_data_directory(DiskFiles(), str(broker / "audit-0"))
     assert [folder.name for folder in directory.folders] == ["audit-0"]
     assert directory.folders[0].log_start_offset == 22
     assert directory.path == str(broker)
@@ -48,7 +48,7 @@ def test_a_corrupt_checkpoint_is_a_finding_and_counts_as_missing(tmp_path: Path)
     (path / "replication-offset-checkpoint").write_text("0\n3\norders 0 17\n")
     (path / "log-start-offset-checkpoint").write_bytes(b"\xff\xfe")
     (path / "meta.properties").write_text("version=9\n")
-    directory = look_at(DiskFiles(), str(path))
+    directory = read_data_directory(DiskFiles(), str(path))
     assert [Path(finding.path).name for finding in directory.findings] == [
         "log-start-offset-checkpoint",
         "replication-offset-checkpoint",
@@ -60,15 +60,15 @@ def test_a_corrupt_checkpoint_is_a_finding_and_counts_as_missing(tmp_path: Path)
 
 def test_a_folder_that_is_not_a_data_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotADataDirectory, match="is not a data directory"):
-        look_at(DiskFiles(), str(tmp_path))
+        read_data_directory(DiskFiles(), str(tmp_path))
     (tmp_path / "misnamed").mkdir()
     (tmp_path / "misnamed" / "00000000000000000000.log").touch()
     with pytest.raises(NotADataDirectory, match="its name is not that of a partition"):
-        look_at(DiskFiles(), str(tmp_path / "misnamed"))
+        read_data_directory(DiskFiles(), str(tmp_path / "misnamed"))
     with pytest.raises(FileNotFoundError):
-        look_at(DiskFiles(), str(tmp_path / "nowhere"))
+        read_data_directory(DiskFiles(), str(tmp_path / "nowhere"))
 
 
 def test_a_new_directory_without_partitions_is_a_data_directory(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=3\ndirectory.id=d\n")
-    assert look_at(DiskFiles(), str(tmp_path)).folders == []
+    assert read_data_directory(DiskFiles(), str(tmp_path)).folders == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.directories.data_directory import look_at
+from tailrace.log.directories.data_directory import read_data_directory
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.inspect.explain import ReadExplanation, explain_offset, explain_timestamp
 from tailrace.log.inspect.offline import open_exact
@@ -23,7 +23,7 @@ GOLDEN = ["codecs", "compacted", "transactions", "records-deleted", "timestamps-
 
 
 def open_partition(path: Path) -> PartitionLog:
-    folder = next(folder for folder in look_at(DiskFiles(), str(path)).folders if not folder.mark)
+    folder = next(folder for folder in read_data_directory(DiskFiles(), str(path)).folders if not folder.mark)
     return open_exact(DiskFiles(), folder, NOW_MS).log
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.log.directories.data_directory import PartitionFolder, look_at
+from tailrace.log.directories.data_directory import PartitionFolder, read_data_directory
 from tailrace.log.disk.files import DiskFile, DiskFiles, Entry
 from tailrace.log.inspect.offline import Unopenable, open_bounds, open_exact
 from tailrace.log.watermarks import Isolation
@@ -24,7 +24,7 @@ FILES = DiskFiles()
 
 
 def folder_of(path: Path, **facts: Any) -> PartitionFolder:
-    return PartitionFolder(str(path), look_at(FILES, str(path)).folders[0].partition, **facts)
+    return PartitionFolder(str(path), read_data_directory(FILES, str(path)).folders[0].partition, **facts)
 
 
 def unpacked(name: str, tmp_path: Path) -> PartitionFolder:

@@ -1,4 +1,4 @@
-"""Records as a consumer gets them: what the Java consumer read in the same directories, and the rest behind damage."""
+"""Records read offline equal those of the Java consumer, and reading continues after damage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.log.directories.data_directory import PartitionFolder, look_at
+from tailrace.log.directories.data_directory import PartitionFolder, read_data_directory
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.inspect.findings import Finding
 from tailrace.log.inspect.offline import open_bounds, open_exact
@@ -32,13 +32,13 @@ def offsets(found: list[FoundRecord]) -> list[int]:
 
 
 def only_folder(path: Path) -> PartitionFolder:
-    return look_at(DiskFiles(), str(path)).folders[0]
+    return read_data_directory(DiskFiles(), str(path)).folders[0]
 
 
 @pytest.mark.parametrize("name", golden_names("data_dir"))
 def test_the_records_equal_those_of_the_java_consumer(name: str, tmp_path: Path) -> None:
     path = golden(name).unpack(tmp_path)
-    folders = {folder.partition: folder for folder in look_at(DiskFiles(), str(path)).folders}
+    folders = {folder.partition: folder for folder in read_data_directory(DiskFiles(), str(path)).folders}
     for expected in golden(name).manifest["partitions"]:
         folder = folders[expected["topic"], expected["partition"]]
         assert [plain_record(one.record) for one in read(folder)] == expected["records"]
@@ -49,7 +49,7 @@ def test_the_records_equal_those_of_the_java_consumer(name: str, tmp_path: Path)
 @pytest.mark.parametrize("name", golden_names("partition"))
 def test_records_of_every_format_and_codec_equal_those_of_the_log(name: str, tmp_path: Path) -> None:
     if name == "crashed-bad-crc":
-        pytest.skip("what comes behind the damage is read too, and has its own test")
+        pytest.skip("reading continues after the damage; another test checks that")
     log = open_golden(golden(name), golden(name).unpack(tmp_path / "opened") / "topic-0")
     log.advance_high_watermark(log.log_end_offset)
     path = golden(name).unpack(tmp_path / "data") / "topic-0"
@@ -92,7 +92,7 @@ def test_the_last_segment_is_searched_even_if_its_time_index_is_behind(tmp_path:
 
 
 def damaged(path: Path, position: int, new: bytes) -> Path:
-    """The first segment with some bytes changed."""
+    """Overwrite some bytes of the first segment. Return its path."""
     log = min(path.glob("*.log"))
     data = bytearray(log.read_bytes())
     data[position : position + len(new)] = new

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.directories.data_directory import PartitionFolder, look_at
+from tailrace.log.directories.data_directory import PartitionFolder, read_data_directory
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.inspect.recorded_check import RecordedCheck, RecordedChecks, record_check
@@ -34,7 +34,7 @@ def test_recorded_checks_find_the_same_as_a_walk_through_the_log(seed: int | Non
     if seed is not None:
         damage(path, seed)
     problems = 0
-    for folder in look_at(FILES, str(path)).folders:
+    for folder in read_data_directory(FILES, str(path)).folders:
         for deep in (False, True):
             straight = verify_partition(FILES, folder, deep=deep)
             assert verify_partition(FILES, folder, deep=deep, check=recorded(folder, deep=deep)) == straight

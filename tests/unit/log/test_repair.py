@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.directories.data_directory import look_at
+from tailrace.log.directories.data_directory import read_data_directory
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.disk.overlay_files import OverlayFiles
 from tailrace.log.inspect.repair import RepairPlan, plan_repair, repair_partition
@@ -19,7 +19,7 @@ FILES = DiskFiles()
 
 
 def verify(path: Path) -> PartitionResult:
-    return verify_partition(FILES, look_at(FILES, str(path)).folders[0], deep=True)
+    return verify_partition(FILES, read_data_directory(FILES, str(path)).folders[0], deep=True)
 
 
 def plan_of(path: Path, *, cut_damaged: bool = False) -> RepairPlan:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.directories.data_directory import look_at
+from tailrace.log.directories.data_directory import read_data_directory
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.inspect.survey import PartitionFacts, survey
 from tests.support.command import write_directory
@@ -17,7 +17,7 @@ NOW_MS = 1_700_000_100_000
 
 
 def survey_of(path: Path) -> PartitionFacts:
-    return survey(DiskFiles(), look_at(DiskFiles(), str(path)).folders[0], NOW_MS)
+    return survey(DiskFiles(), read_data_directory(DiskFiles(), str(path)).folders[0], NOW_MS)
 
 
 @pytest.mark.parametrize("name", golden_names("partition"))

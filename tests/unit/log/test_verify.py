@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.directories.data_directory import PartitionFolder, look_at
+from tailrace.log.directories.data_directory import PartitionFolder, read_data_directory
 from tailrace.log.disk.files import DiskFile, DiskFiles
 from tailrace.log.inspect.verify import PartitionResult, log_bytes, verify_directory, verify_partition
 from tailrace.log.producers.producer_snapshot import SnapshotEntry, decode_snapshot, encode_snapshot
@@ -30,7 +30,7 @@ DAMAGED = {
 
 
 def verify(path: Path, *, deep: bool = True, is_clean: bool | None = None) -> PartitionResult:
-    folder = look_at(FILES, str(path)).folders[0]
+    folder = read_data_directory(FILES, str(path)).folders[0]
     if is_clean is not None:
         folder = PartitionFolder(folder.path, folder.partition, is_clean=is_clean)
     return verify_partition(FILES, folder, deep=deep)
@@ -61,7 +61,7 @@ def test_directories_recovered_by_kafka_have_no_findings(name: str, tmp_path: Pa
 
 @pytest.mark.parametrize("name", golden_names("data_dir"))
 def test_the_directory_of_a_broker_has_no_findings(name: str, tmp_path: Path) -> None:
-    directory = look_at(FILES, str(golden(name).unpack(tmp_path)))
+    directory = read_data_directory(FILES, str(golden(name).unpack(tmp_path)))
     results = [verify_partition(FILES, folder, deep=True) for folder in directory.folders]
     assert [line for result in results for line in reported(result)] == []
     assert verify_directory(directory, results) == []
@@ -69,7 +69,7 @@ def test_the_directory_of_a_broker_has_no_findings(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_our_own_log_has_no_findings_and_is_read_completely(clean: bool, tmp_path: Path) -> None:
-    directory = look_at(FILES, str(write_directory(tmp_path / "data", clean=clean)))
+    directory = read_data_directory(FILES, str(write_directory(tmp_path / "data", clean=clean)))
     assert {folder.partition.topic for folder in directory.folders} == set(KINDS)
     for folder in directory.folders:
         seen: list[int] = []
@@ -246,7 +246,7 @@ def test_wrong_leader_epochs_are_found(tmp_path: Path) -> None:
 def test_partitions_of_a_topic_agree_on_its_id(tmp_path: Path) -> None:
     path = golden("broker-clean").unpack(tmp_path)
     (path / "orders-1" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAQACAAAAAAAAAAQ")
-    directory = look_at(FILES, str(path))
+    directory = read_data_directory(FILES, str(path))
     results = [verify_partition(FILES, folder) for folder in directory.folders]
     assert ["has topic id" in finding.message for finding in verify_directory(directory, results)] == [True]
 
@@ -291,6 +291,8 @@ def test_a_batch_that_is_being_written_is_not_a_torn_tail(partition: Partition) 
     data = bytes(batch(b"late", base_offset=end, timestamp=1_600_000_000_000, leader_epoch=0))
     with open(last, "ab") as log:
         log.write(data[:70])
-    result = verify_partition(GrowingFiles(str(last), data[70:]), look_at(FILES, str(partition.path)).folders[0])
+    result = verify_partition(
+        GrowingFiles(str(last), data[70:]), read_data_directory(FILES, str(partition.path)).folders[0]
+    )
     assert reported(result) == []
     assert result.end_offset == end + 1

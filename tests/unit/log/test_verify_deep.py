@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.directories.data_directory import look_at
+from tailrace.log.directories.data_directory import read_data_directory
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.inspect import verify_segment
 from tailrace.log.inspect.verify import verify_partition
@@ -27,7 +27,7 @@ def test_the_findings_are_the_same_without_the_fast_check_of_batches(
     path = all_logs(tmp_path / "data")
     if seed is not None:
         damage(path, seed)
-    folders = look_at(FILES, str(path)).folders
+    folders = read_data_directory(FILES, str(path)).folders
     quick = [verify_partition(FILES, folder, deep=True) for folder in folders]
     monkeypatch.setattr(verify_segment, "_is_valid", lambda header, view: False)
     assert [verify_partition(FILES, folder, deep=True) for folder in folders] == quick
@@ -78,7 +78,7 @@ def test_damage_inside_a_batch_is_reported(
     last.write_bytes(data)
     found = [
         finding.message
-        for finding in verify_partition(FILES, look_at(FILES, str(folder)).folders[0], deep=True).problems
+        for finding in verify_partition(FILES, read_data_directory(FILES, str(folder)).folders[0], deep=True).problems
         if finding.path == str(last)
     ]
     assert (finding is None and found == []) or (finding is not None and len(found) == 1 and finding in found[0])

@@ -50,11 +50,11 @@ def sasl_of_listener(static: Mapping[str, str], name: str) -> SaslSettings:
             )
     if not mechanisms:
         raise InvalidConfig(f"sasl.enabled.mechanisms: listener {name} needs at least one of {', '.join(MECHANISMS)}")
-    in_general = integer("connections.max.reauth.ms")
+    default_ms = integer("connections.max.reauth.ms")
     session_ms = {}
     for mechanism in mechanisms:
         own = settings.get(f"{mechanism.lower()}.connections.max.reauth.ms")
-        value = in_general if own is None else keys["connections.max.reauth.ms"].parse(own)
+        value = default_ms if own is None else keys["connections.max.reauth.ms"].parse(own)
         assert isinstance(value, int)
         session_ms[mechanism] = value
     return SaslSettings(

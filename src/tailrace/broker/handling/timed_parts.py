@@ -1,6 +1,6 @@
 """TimedParts: the services of the broker that have deadlines.
 
-A service that raises is paused for a second. The others are not affected.
+A service that raises an exception is paused for a second. Other services are not affected.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tailrace.diagnostics.internal_errors import InternalErrors
 
-REST_MS = 1_000
+PAUSE_MS = 1_000
 
 
 class TimedParts:
@@ -23,11 +23,11 @@ class TimedParts:
 
     def tick(self, now_ms: int) -> None:
         for part in self._parts:
-            if part.rests_until_ms <= now_ms:
+            if part.paused_until_ms <= now_ms:
                 try:
                     part.tick(now_ms)
                 except Exception as error:
-                    part.rests_until_ms = now_ms + REST_MS
+                    part.paused_until_ms = now_ms + PAUSE_MS
                     self._errors.survive(part.name, error, now_ms)
 
     def next_deadline_ms(self) -> int | None:
@@ -35,18 +35,18 @@ class TimedParts:
         for part in self._parts:
             due_ms = part.next_deadline_ms()
             if due_ms is not None:
-                if due_ms < part.rests_until_ms:
-                    due_ms = part.rests_until_ms
+                if due_ms < part.paused_until_ms:
+                    due_ms = part.paused_until_ms
                 if earliest_ms is None or due_ms < earliest_ms:
                     earliest_ms = due_ms
         return earliest_ms
 
 
 class _Part:
-    __slots__ = ("name", "next_deadline_ms", "rests_until_ms", "tick")
+    __slots__ = ("name", "next_deadline_ms", "paused_until_ms", "tick")
 
     def __init__(self, name: str, tick: Callable[[int], object], next_deadline_ms: Callable[[], int | None]) -> None:
         self.name = name
         self.tick = tick
         self.next_deadline_ms = next_deadline_ms
-        self.rests_until_ms = 0
+        self.paused_until_ms = 0

@@ -7,9 +7,9 @@ from typing import Final
 
 from tailrace.cli.log.partition_choice import tidy_path
 from tailrace.cli.output import size_text, warn
-from tailrace.log.directories.data_directory import look_at
+from tailrace.log.directories.data_directory import read_data_directory
 from tailrace.log.disk.files import DiskFiles
-from tailrace.log.inspect.findings import CannotLook
+from tailrace.log.inspect.findings import InspectionFailed
 from tailrace.log.inspect.verify import log_bytes
 from tailrace.object_stores.store_address import is_remote
 
@@ -22,7 +22,7 @@ def hint_if_small(options: argparse.Namespace, command: str, does: str) -> None:
         return
     try:
         size = sum(_size(path, options) for path in options.directory)
-    except (OSError, CannotLook):
+    except (OSError, InspectionFailed):
         return  # the job itself reports this error
     if size < SMALL_BYTES:
         words = " ".join([command, options.directory[0], *(f"--topic {name}" for name in options.topic)])
@@ -33,7 +33,7 @@ def _size(path: str, options: argparse.Namespace) -> int:
     files = DiskFiles()
     folders = [
         folder
-        for folder in look_at(files, tidy_path(path)).folders
+        for folder in read_data_directory(files, tidy_path(path)).folders
         if (not options.topic or folder.partition.topic in options.topic)
         and (not options.partition or folder.partition.partition in options.partition)
     ]

@@ -6,9 +6,9 @@ import argparse
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.jobs.offline_topics import topic_settings
-from tailrace.log.directories.data_directory import look_at
+from tailrace.log.directories.data_directory import read_data_directory
 from tailrace.log.disk.files import DiskFiles
-from tailrace.log.inspect.findings import CannotLook
+from tailrace.log.inspect.findings import InspectionFailed
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, dict[str, str]]:
@@ -32,7 +32,7 @@ def _topics(paths: list[str]) -> set[str]:
     found = set()
     for path in paths:
         try:
-            found |= {folder.partition.topic for folder in look_at(DiskFiles(), path.rstrip("/")).folders}
-        except (OSError, CannotLook):
+            found |= {folder.partition.topic for folder in read_data_directory(DiskFiles(), path.rstrip("/")).folders}
+        except (OSError, InspectionFailed):
             continue  # the job itself reports this error
     return found

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import warn
-from tailrace.log.directories.data_directory import DataDirectory, PartitionFolder, look_at
+from tailrace.log.directories.data_directory import DataDirectory, PartitionFolder, read_data_directory
 from tailrace.log.disk.files import DiskFiles, Files
 from tailrace.log.inspect.findings import Finding
 from tailrace.object_stores.store_address import Place, WrongAddress, is_remote, parse_place
@@ -55,7 +55,7 @@ def open_directory(options: argparse.Namespace, files: Files | None = None) -> D
         raise CommandError(
             f"{path} is a file: give a data directory or the folder of one partition (or use `log dump`)"
         )
-    directory = look_at(files or files_at(options.directory), path)
+    directory = read_data_directory(files or files_at(options.directory), path)
     asked = bool(options.topic or options.partition)
     directory.keep_folders(lambda folder: _is_wanted(folder, options))
     if asked and not directory.folders:

@@ -109,7 +109,7 @@ def _start(console: ConsoleBeside, server: Server, config: BrokerConfig) -> None
 
 
 def _console(options: argparse.Namespace) -> ConsoleBeside | None:
-    """Return the console that is wanted, not yet started."""
+    """Return the console that the options request, not yet started, or None."""
     if options.console is not None:
         return ConsoleBeside(options.console, may_write=options.console_write, client_config=options.console_config)
     if options.console_write or options.console_config is not None:
@@ -118,7 +118,7 @@ def _console(options: argparse.Namespace) -> ConsoleBeside | None:
 
 
 def _warn_without_effect(options: argparse.Namespace) -> None:
-    """Log a warning for each option that only a new directory takes."""
+    """Log a warning for each option that has an effect only on a new directory."""
     if options.add_scram:
         _log.warning("--add-scram has no effect on an existing directory; change its credentials with kafka-configs")
     if options.cluster_id is not None:

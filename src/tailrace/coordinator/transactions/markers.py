@@ -63,8 +63,9 @@ class Markers:
         on_written: Callable[[TransactionEnd, int], None],
         on_partition: Callable[[TransactionEnd, TopicPartition], None],
     ) -> None:
-        """`leader_of` returns NO_LEADER for a partition without one, None for one that does not exist. `on_partition`
-        is called for each partition that needs no marker any more, `on_written` when none is left."""
+        """`leader_of` returns NO_LEADER for a partition without a leader, and None for a missing partition.
+        `on_partition` is called for each partition whose marker is written or no longer needed. `on_written` is called
+        after the last one."""
         self._leader_of = leader_of
         self._on_written = on_written
         self._on_partition = on_partition

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint, DirectoryIdentity, read_clean_shutdown, read_offsets
 from tailrace.log.disk.files import Entry, Files, join
-from tailrace.log.inspect.findings import CannotLook, Finding, Severity
+from tailrace.log.inspect.findings import Finding, InspectionFailed, Severity
 from tailrace.model.ids import Offset, TopicPartition
 
 CHECKPOINTS = (
@@ -30,7 +30,7 @@ MARKS = {
 _METADATA_FOLDER = f"{file_names.CLUSTER_METADATA_TOPIC}-0"
 
 
-class NotADataDirectory(CannotLook):
+class NotADataDirectory(InspectionFailed):
     """A directory without any files of Kafka."""
 
 
@@ -66,7 +66,7 @@ class DataDirectory:
         self.folders = [folder for folder in self.folders if is_wanted(folder)]
 
 
-def look_at(files: Files, path: str) -> DataDirectory:
+def read_data_directory(files: Files, path: str) -> DataDirectory:
     """Return the partitions of a data directory, or the one of a partition's folder. Raise OSError if it cannot be
     listed."""
     entries = files.entries(path)

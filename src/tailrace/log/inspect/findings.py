@@ -1,4 +1,5 @@
-"""Finding: a problem or a note about a file, with its position. CannotLook: an object that cannot be inspected."""
+"""Finding: a problem or a note about a file, with its position. InspectionFailed: an object that cannot be
+inspected."""
 
 from __future__ import annotations
 
@@ -31,5 +32,5 @@ class Finding(NamedTuple):
         return f"{self.place}: {self.message}"
 
 
-class CannotLook(Exception):
+class InspectionFailed(Exception):
     """An object that cannot be inspected. The text gives the file and the reason."""

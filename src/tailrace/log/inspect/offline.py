@@ -8,8 +8,8 @@ Everything goes through `OverlayFiles`, so that recovery works in memory. There 
 - `open_exact`: also producers, so that the last stable offset and aborted transactions are those that a broker would
   report. After an unclean stop this reads the last segment. Recovery cuts a torn tail in memory.
 
-Files of a running broker grow, are renamed and disappear. If something looks wrong in a directory that may be in use,
-it is opened again from the start before it is reported.
+Files of a running broker grow, are renamed and disappear. If something attempts wrong in a directory that may be in
+use, it is opened again from the start before it is reported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint
 from tailrace.log.disk.files import Files, join
 from tailrace.log.disk.overlay_files import OverlayFiles
-from tailrace.log.inspect.findings import CannotLook, Finding
+from tailrace.log.inspect.findings import Finding, InspectionFailed
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
 from tailrace.log.segments.indexes.index_file import CorruptIndex
@@ -34,11 +34,11 @@ from tailrace.model.ids import Offset
 from tailrace.model.topic_config import INT_MAX, LONG_MAX, TopicConfig
 from tailrace.records.batch import CorruptBatch
 
-_ATTEMPTS = 4
+_REMOVED_FILES_MAX = 4
 _ENTRY_SIZES = {file_names.OFFSET_INDEX: 8, file_names.TIME_INDEX: 12}
 
 
-class Unopenable(CannotLook):
+class Unopenable(InspectionFailed):
     """A partition that cannot be opened. The text gives the file and the reason."""
 
 
@@ -53,47 +53,51 @@ class OfflineLog:
 
 
 def open_bounds(files: Files, folder: PartitionFolder, now_ms: int) -> OfflineLog:
-    return _open_patiently(files, folder, lambda overlay, found: _open_bounds(overlay, folder, found, now_ms), looks=4)
+    return _open_with_retries(
+        files, folder, lambda overlay, found: _open_bounds(overlay, folder, found, now_ms), attempts=4
+    )
 
 
 def open_exact(files: Files, folder: PartitionFolder, now_ms: int) -> OfflineLog:
-    # A second look at a torn tail reads the last segment again, and that is enough.
-    return _open_patiently(files, folder, lambda overlay, found: _open_exact(overlay, folder, found, now_ms), looks=2)
+    # Two attempts are enough: the second one reads a torn tail in the last segment again.
+    return _open_with_retries(
+        files, folder, lambda overlay, found: _open_exact(overlay, folder, found, now_ms), attempts=2
+    )
 
 
-def _open_patiently(
+def _open_with_retries(
     files: Files,
     folder: PartitionFolder,
-    open_it: Callable[[OverlayFiles, list[Finding]], PartitionLog],
+    open_in: Callable[[OverlayFiles, list[Finding]], PartitionLog],
     *,
-    looks: int,
+    attempts: int,
 ) -> OfflineLog:
-    """Open the log. Open it again without a small file that is corrupt, and open it again if a file has disappeared or
-    there are problems."""
-    out_of_the_way: list[Finding] = []
+    """Open the log. Repeat without each small file that is corrupt. Repeat also if a file has disappeared or if there
+    are problems, which a running broker may have caused."""
+    ignored: list[Finding] = []
     vanished = 0
-    looks_left = 0 if folder.is_clean else looks - 1
+    attempts_left = 0 if folder.is_clean else attempts - 1
     while True:
-        overlay = OverlayFiles(files, without=[finding.path for finding in out_of_the_way])
-        findings = list(out_of_the_way)
+        overlay = OverlayFiles(files, without=[finding.path for finding in ignored])
+        findings = list(ignored)
         try:
             overlay.entries(folder.path)  # a missing folder is an error, and is not created
-            log = open_it(overlay, findings)
+            log = open_in(overlay, findings)
         except CorruptCheckpoint as error:
-            out_of_the_way.append(Finding(error.path, str(error).removeprefix(f"{error.path}: ")))
-            if out_of_the_way.count(out_of_the_way[-1]) > 1:
+            ignored.append(Finding(error.path, str(error).removeprefix(f"{error.path}: ")))
+            if ignored.count(ignored[-1]) > 1:
                 raise Unopenable(str(error)) from None
         except FileNotFoundError as error:
             vanished += 1
-            if vanished == _ATTEMPTS:
+            if vanished == _REMOVED_FILES_MAX:
                 raise Unopenable(f"{error.filename or folder.path} was removed while the log was opened") from None
         except OSError as error:
             raise Unopenable(f"{error.filename or folder.path} cannot be read: {error.strerror}") from None
         except (CorruptBatch, CorruptIndex, KafkaError) as error:
             raise Unopenable(f"{folder.path}: {error}") from None
         else:
-            if len(findings) > len(out_of_the_way) and looks_left:
-                looks_left -= 1
+            if len(findings) > len(ignored) and attempts_left:
+                attempts_left -= 1
                 log.abandon()
                 continue
             high_watermark = LONG_MAX if folder.high_watermark is None else folder.high_watermark
@@ -255,7 +259,7 @@ def _pin(overlay: OverlayFiles, index: OffsetIndex) -> OffsetPosition:
 def is_entry_right(segment: Segment, entry: OffsetPosition) -> bool:
     """Return True if a batch starts at the position of an index entry and has its last offset."""
     if entry.position == 0:
-        return True  # stands for "no entry"
+        return True  # position 0 means "no entry"
     if not 0 < entry.position < segment.size:
         return False
     try:

@@ -1,8 +1,8 @@
 """ControllerChannel: sends requests to the active controller.
 
 A request is sent when the leader of the quorum is known. After NOT_CONTROLLER, or without a response, it is sent again
-to the leader that is known by then, until its timeout. So every request here must be safe to send twice. All requests
-that Kafka's brokers send to their controller are.
+to the leader that is known by then, until its timeout. So every request here must be safe to repeat, as are all
+requests that Kafka's brokers send to their controller.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class QuorumObserver:
         self._outbox.send(
             Peer(CHANNEL, *address, is_controller=True),
             self._fetch_request() if receiving is None else self._snapshot_request(*receiving),
-            self._fetched if receiving is None else self._snapshot_came,
+            self._fetched if receiving is None else self._snapshot_fetched,
             self._failed,
             timeout_ms=self._settings.request_timeout_ms + self._settings.fetch_wait_ms,
             at_least=FETCH_REPLICA_STATE if receiving is None else 0,
@@ -163,7 +163,7 @@ class QuorumObserver:
             self._refused(response.error_code, now_ms)
             return
         answer = response.responses[0].partitions[0]
-        if self._is_about_the_leader(answer, response.node_endpoints, now_ms):
+        if self._take_leader(answer, response.node_endpoints, now_ms):
             return
         if answer.error_code:
             self._refused(answer.error_code, now_ms)
@@ -192,13 +192,13 @@ class QuorumObserver:
             self._high_watermark = answer.high_watermark
             self._publish(log.advance(answer.high_watermark, now_ms), now_ms)
 
-    def _snapshot_came(self, response: Any, now_ms: int) -> None:
+    def _snapshot_fetched(self, response: Any, now_ms: int) -> None:
         if response.error_code or not response.topics:
             self._log.drop_partial()
             self._refused(response.error_code, now_ms)
             return
         answer = response.topics[0].partitions[0]
-        if self._is_about_the_leader(answer, response.node_endpoints, now_ms):
+        if self._take_leader(answer, response.node_endpoints, now_ms):
             return
         receiving = self._log.receiving
         reported = SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch)
@@ -221,8 +221,9 @@ class QuorumObserver:
         if change is not None:
             self._on_change(change, now_ms)
 
-    def _is_about_the_leader(self, answer: Any, endpoints: Sequence[Any], now_ms: int) -> bool:
-        """Take the leader from a response. Return True if it contains nothing else; then the next request is sent."""
+    def _take_leader(self, answer: Any, endpoints: Sequence[Any], now_ms: int) -> bool:
+        """Take the leader from a response. Return True if the response has no other content. The next request is then
+        sent or scheduled."""
         current = answer.current_leader
         if current.leader_epoch < self._log.epoch or answer.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH:
             self._lose_leader(now_ms)

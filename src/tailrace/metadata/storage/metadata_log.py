@@ -62,7 +62,7 @@ class MetadataLogFailed(KafkaError):
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata log in {directory} has failed: {error}")
 
 
-class MetadataLogShort(MetadataLogFailed):
+class MetadataLogShortage(MetadataLogFailed):
     """The process lacks descriptors or memory: the change was not made, and may be requested again."""
 
 
@@ -177,7 +177,8 @@ class MetadataLog:
         `atomic=False`: a crash may leave only the first of very many records. `flush=False`: the next commit makes them
         durable. `transaction`: write a metadata transaction of that name, even if one batch is enough. A record that
         contradicts the image, or cannot be encoded, is an error before anything is written. After MetadataLogFailed
-        the node must stop: as in Kafka, it cannot run without its metadata log. MetadataLogShort: nothing was written.
+        the node must stop: as in Kafka, it cannot run without its metadata log. MetadataLogShortage: nothing was
+        written.
         """
         prepared = run_steps(self.prepare(records), now_ms)
         return self.commit_prepared(prepared, now_ms, atomic=atomic, flush=flush, transaction=transaction)
@@ -219,7 +220,7 @@ class MetadataLog:
                 self.flush(now_ms)
         except OSError as error:
             if is_shortage(error) and self._take_back(end_offset, now_ms):
-                raise MetadataLogShort(self.directory, error) from error
+                raise MetadataLogShortage(self.directory, error) from error
             # It is unknown which part is on disk, so nothing may follow it.
             self._failed = error
             raise MetadataLogFailed(self.directory, error) from error

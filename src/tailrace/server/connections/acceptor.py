@@ -16,7 +16,7 @@ from typing import Final
 
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
-from tailrace.server.broker_seam import BrokerCore
+from tailrace.server.broker_interface import BrokerCore
 from tailrace.server.connections.connection_limits import ConnectionLimits
 from tailrace.server.connections.held_sockets import HeldSockets
 from tailrace.server.connections.listener import Accepted, Listener

@@ -33,7 +33,7 @@ from tailrace.server.sending.response_writer import ResponseWriter, Stream
 from tailrace.server.sending.slice_sender import SliceSender
 
 if TYPE_CHECKING:
-    from tailrace.server.broker_seam import Handle
+    from tailrace.server.broker_interface import Handle
 
 WAITING: Final = 1
 WRITING: Final = 2
@@ -88,7 +88,7 @@ class Connection:
         self.unsent: list[tuple[ApiMeter, int, int]] = []
 
     @property
-    def is_proven(self) -> bool:
+    def is_authenticated(self) -> bool:
         """True if the client has authenticated, or need not."""
         return self.context.is_authenticated
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.model.log_fields import fields
-from tailrace.server.broker_seam import BrokerCore, Handle
+from tailrace.server.broker_interface import BrokerCore, Handle
 from tailrace.server.connections.connection import THROTTLED, WAITING, Connection
 from tailrace.server.connections.listener import Accepted
 from tailrace.server.connections.request_memory import RequestMemory
@@ -166,7 +166,7 @@ class Connections:
         late = []
         while self._unproven and (self._unproven[0][0] <= now_ms or len(self._unproven) > self._unproven_max):
             connection = self.by_id.get(self._unproven.popleft()[1])
-            if connection is not None and not connection.is_proven:
+            if connection is not None and not connection.is_authenticated:
                 late.append(connection)
         return late
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tailrace.server.broker_seam import BrokerCore
+from tailrace.server.broker_interface import BrokerCore
 
 DAY_MS: Final = 86_400_000
 _NEVER_MS: Final = -1

@@ -25,7 +25,7 @@ from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.metrics.families import Family
 from tailrace.model.log_fields import fields
 from tailrace.protocol.framing import InvalidFrame
-from tailrace.server.broker_seam import BrokerCore
+from tailrace.server.broker_interface import BrokerCore
 from tailrace.server.connections.acceptor import Acceptor
 from tailrace.server.connections.connection import CLOSING, HANDSHAKE, OUTPUT_BYTES_MAX, WAITING, Connection
 from tailrace.server.connections.connection_limits import ConnectionLimits

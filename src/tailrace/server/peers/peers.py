@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tailrace.client.security.security import PLAIN_TEXT
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.diagnostics.limited_log import LimitedLog
-from tailrace.server.broker_seam import Chore
+from tailrace.server.broker_interface import Chore
 from tailrace.server.loop.clock import monotonic_ms
 from tailrace.server.loop.poll import WRITABLE, Poll
 from tailrace.server.peers.peer_connection import PeerConnection, PeerLost

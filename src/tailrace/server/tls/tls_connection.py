@@ -17,7 +17,7 @@ from tailrace.server.tls.tls_stream import TlsStream
 from tailrace.server.tls.tls_writer import TlsWriter
 
 if TYPE_CHECKING:
-    from tailrace.server.broker_seam import Handle
+    from tailrace.server.broker_interface import Handle
     from tailrace.server.connections.listener import Accepted
     from tailrace.server.tls.listener_tls import ListenerTls
     from tailrace.server.tls.tls_backlog import TlsBacklog
@@ -56,8 +56,8 @@ class TlsConnection(Connection):
         return count
 
     @property
-    def is_proven(self) -> bool:
-        return self._stream.is_open and super().is_proven
+    def is_authenticated(self) -> bool:
+        return self._stream.is_open and super().is_authenticated
 
     def shake_hands(self) -> None:
         """Continue the handshake. Raise BlockingIOError until it is done, another OSError if it has failed."""
@@ -69,7 +69,7 @@ class TlsConnection(Connection):
             self.context.principal = f"User:{self._tls.rules.name_of(certificate)}"
         if _LOGGER.isEnabledFor(logging.DEBUG):
             _LOGGER.debug(
-                "TLS agreed",
+                "the TLS handshake is done",
                 extra=fields(
                     client=self.peer,
                     version=self._stream.version,

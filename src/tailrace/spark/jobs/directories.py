@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from tailrace.log.directories.data_directory import DataDirectory, PartitionFolder, look_at
+from tailrace.log.directories.data_directory import DataDirectory, PartitionFolder, read_data_directory
 from tailrace.log.disk.files import Files
-from tailrace.log.inspect.findings import CannotLook
+from tailrace.log.inspect.findings import InspectionFailed
 from tailrace.object_stores.opening import files_of
 from tailrace.object_stores.store_address import WrongAddress, is_remote, parse_place
 from tailrace.spark.jobs.errors import JobError
@@ -62,8 +62,8 @@ def _open(path: str) -> tuple[Files, DataDirectory]:
             tidy = os.path.abspath(tidy)
     files = files_of(place)
     try:
-        return files, look_at(files, tidy)
-    except CannotLook as error:
+        return files, read_data_directory(files, tidy)
+    except InspectionFailed as error:
         raise JobError(str(error)) from None
     except OSError as error:
         raise JobError(f"{tidy} cannot be read: {error.strerror}") from None

@@ -54,14 +54,14 @@ def _read_classic(value: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata 
     return ClassicMetadata(value.session_timeout_ms, protocols)
 
 
-def _write_held(member: ConsumerMember) -> dict[str, Any]:
+def _write_current(member: ConsumerMember) -> dict[str, Any]:
     return {
         "assigned_partitions": _CURRENT.write_epochs(member.assigned),
         "partitions_pending_revocation": _CURRENT.write_epochs(member.to_revoke),
     }
 
 
-def _read_held(value: ConsumerGroupCurrentMemberAssignmentValue) -> dict[str, Any]:
+def _read_current(value: ConsumerGroupCurrentMemberAssignmentValue) -> dict[str, Any]:
     default_epoch = max(value.member_epoch, 0)
     return {
         "assigned": _CURRENT.read_epochs(value.assigned_partitions, default_epoch),
@@ -85,8 +85,8 @@ CONSUMER_RECORDS: Final[EpochRecords[ConsumerMember, Assignment]] = EpochRecords
         RecordField("classic", "classic_member_metadata", _write_classic, _read_classic),
     ],
     state_codes=PARTITION_STATE_CODES,
-    write_held=_write_held,
-    read_held=_read_held,
+    write_current=_write_current,
+    read_current=_read_current,
     write_target=lambda assignment: {"topic_partitions": _TARGET.write(assignment)},
     read_target=lambda value: _TARGET.read(value.topic_partitions),
 )

@@ -51,8 +51,8 @@ class EpochRecords(Generic[M, A]):
     new_member: Callable[[str], M]  # (member id)
     member_fields: Sequence[RecordField]
     state_codes: Mapping[MemberState, int]
-    write_held: Callable[[M], Mapping[str, Any]]  # the partition lists of a current assignment
-    read_held: Callable[[Any], Mapping[str, Any]]  # the fields of a member that they hold
+    write_current: Callable[[M], Mapping[str, Any]]  # the partition lists of a current assignment
+    read_current: Callable[[Any], Mapping[str, Any]]  # those lists as fields of a member
     write_target: Callable[[A], Mapping[str, Any]]
     read_target: Callable[[Any], A]
 
@@ -86,7 +86,7 @@ class EpochRecords(Generic[M, A]):
                 member_epoch=member.member_epoch,
                 previous_member_epoch=member.previous_epoch,
                 state=self.state_codes[member.state],
-                **self.write_held(member),
+                **self.write_current(member),
             ),
         )
 
@@ -128,5 +128,5 @@ class EpochRecords(Generic[M, A]):
             member_epoch=value.member_epoch,
             previous_epoch=value.previous_member_epoch,
             state=self._states.get(value.state, MemberState.UNKNOWN),
-            **self.read_held(value),
+            **self.read_current(value),
         )

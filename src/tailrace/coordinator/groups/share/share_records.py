@@ -49,8 +49,8 @@ SHARE_RECORDS: Final[EpochRecords[ShareMember, Assignment]] = EpochRecords(
         RecordField("topic_names", "subscribed_topic_names", java_sorted, frozenset),
     ],
     state_codes=PARTITION_STATE_CODES,
-    write_held=lambda member: {"assigned_partitions": _CURRENT.write(member.assigned)},
-    read_held=lambda value: {"assigned": _CURRENT.read(value.assigned_partitions)},
+    write_current=lambda member: {"assigned_partitions": _CURRENT.write(member.assigned)},
+    read_current=lambda value: {"assigned": _CURRENT.read(value.assigned_partitions)},
     write_target=lambda assignment: {"topic_partitions": _TARGET.write(assignment)},
     read_target=lambda value: _TARGET.read(value.topic_partitions),
 )

@@ -51,7 +51,7 @@ def _read_tags(tags: Iterable[StreamsGroupMemberMetadataValue.KeyValue]) -> dict
     return {tag.key: tag.value for tag in tags}
 
 
-def _write_held(member: StreamsMember) -> dict[str, Any]:
+def _write_current(member: StreamsMember) -> dict[str, Any]:
     assigned, to_revoke = member.assigned, member.to_revoke
     return {
         "active_tasks": _CURRENT.write_epochs(assigned.active),
@@ -63,7 +63,7 @@ def _write_held(member: StreamsMember) -> dict[str, Any]:
     }
 
 
-def _read_held(value: StreamsGroupCurrentMemberAssignmentValue) -> dict[str, Any]:
+def _read_current(value: StreamsGroupCurrentMemberAssignmentValue) -> dict[str, Any]:
     return {
         "assigned": HeldTasks(
             _CURRENT.read_epochs(value.active_tasks, value.member_epoch),
@@ -111,8 +111,8 @@ STREAMS_RECORDS: Final[EpochRecords[StreamsMember, Tasks]] = EpochRecords(
         MemberState.UNRELEASED: 3,
         MemberState.UNKNOWN: 127,
     },
-    write_held=_write_held,
-    read_held=_read_held,
+    write_current=_write_current,
+    read_current=_read_current,
     write_target=_write_target,
     read_target=_read_target,
 )

@@ -15,7 +15,7 @@ from tailrace.log.compaction.cleaner_range import DirtyRange, find_dirty_range
 from tailrace.log.compaction.proposal import OldSegment, describe_old
 from tailrace.log.directories.data_directory import PartitionFolder
 from tailrace.log.disk.files import DiskFiles
-from tailrace.log.inspect.findings import CannotLook
+from tailrace.log.inspect.findings import InspectionFailed
 from tailrace.log.inspect.offline import open_exact
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.model.ids import Offset
@@ -60,7 +60,7 @@ def plan_compaction(
     files = DiskFiles()
     try:
         log = open_exact(files, folder, now_ms).log
-    except CannotLook as error:
+    except InspectionFailed as error:
         raise JobError(f"{folder.partition} cannot be compacted: {error}", status=1) from None
     try:
         log.update_config(config)

@@ -19,9 +19,9 @@ from typing import Any
 from uuid import uuid4
 
 from tailrace.client.offsets import latest_offsets
-from tailrace.log.directories.data_directory import look_at
+from tailrace.log.directories.data_directory import read_data_directory
 from tailrace.log.disk.files import DiskFiles
-from tailrace.log.inspect.findings import CannotLook
+from tailrace.log.inspect.findings import InspectionFailed
 from tailrace.model.ids import TopicPartition
 from tailrace.object_stores.store_address import is_remote
 from tailrace.records.batch import Codec
@@ -164,8 +164,8 @@ def _partition_count(place: Place, topic: str | None, given: int | None) -> int:
             there = partition_count(cluster, topic)
     elif place.path is not None and os.path.isdir(place.path) and os.listdir(place.path):
         try:
-            folders = look_at(DiskFiles(), place.path).folders
-        except CannotLook as error:
+            folders = read_data_directory(DiskFiles(), place.path).folders
+        except InspectionFailed as error:
             raise JobError(str(error)) from None
         there = sum(folder.partition.topic == topic and not folder.mark for folder in folders)
     if there and given and there != given:

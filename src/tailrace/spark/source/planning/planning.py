@@ -103,7 +103,8 @@ def bytes_per_slice(total: int, max_bytes: int, min_slices: int | None) -> int:
 def split_by_count(
     ranges: Sequence[OffsetRange], *, min_slices: int | None = None, max_offsets: int | None = None
 ) -> list[OffsetRange]:
-    """Split ranges into equal parts: at least min_slices in total, by size, each of at most max_offsets."""
+    """Split ranges into parts of at most max_offsets, and at least min_slices parts in total. A larger range gets more
+    parts, and the parts of a range are equal."""
     total = sum(wanted.size for wanted in ranges)
     result: list[OffsetRange] = []
     for wanted in ranges:

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from tailrace.log.directories.data_directory import PartitionFolder, look_at
+from tailrace.log.directories.data_directory import PartitionFolder, read_data_directory
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import DiskFiles, FarFiles, Files
-from tailrace.log.inspect.findings import CannotLook
+from tailrace.log.inspect.findings import InspectionFailed
 from tailrace.log.inspect.offline import OfflineLog, open_bounds, open_exact
 from tailrace.log.reading.timestamp_lookup import find_offset
 from tailrace.log.segments.indexes.index_file import CorruptIndex
@@ -89,8 +89,8 @@ class FilesTransport:
     def folders(self) -> dict[TopicPartition, PartitionFolder]:
         if self._folders is None:
             try:
-                found = look_at(self._files, self._path)
-            except CannotLook as error:
+                found = read_data_directory(self._files, self._path)
+            except InspectionFailed as error:
                 raise Unreadable(str(error)) from None
             except OSError as error:
                 raise Unreadable(f"{self._path} cannot be read: {error.strerror}") from None
@@ -130,7 +130,7 @@ class FilesTransport:
             opening = open_exact if self._read_committed and self._cluster is None else open_bounds
             try:
                 offline = opening(self._files, folder, int(time.time() * 1000))
-            except CannotLook as error:
+            except InspectionFailed as error:
                 raise Unreadable(f"{partition} cannot be read: {error}") from None
             for finding in offline.findings:
                 _log.warning("%s: %s", partition, finding)

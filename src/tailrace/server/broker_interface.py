@@ -87,7 +87,7 @@ class Chore(Protocol):
         """Handle an exception of `run`, on the loop, instead of `apply`."""
 
 
-class Surroundings(Protocol):
+class ServerFunctions(Protocol):
     """The server's functions that the builder of a broker may use."""
 
     @property
@@ -109,4 +109,4 @@ class Surroundings(Protocol):
         """Run a function on the loop, from any thread. Return False if the loop does not run."""
 
 
-BrokerBuilder = Callable[[Surroundings], BrokerCore]
+BrokerBuilder = Callable[[ServerFunctions], BrokerCore]
