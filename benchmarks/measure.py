@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tailrace.model.kernel_forms import is_request_path_compiled
+
 
 @dataclass(frozen=True)
 class Row:
@@ -96,7 +98,11 @@ def page(before: str, sections: list[Section]) -> str:
     kept = dict(_split(before))
     for section in sections:
         load = os.getloadavg()[1]
-        where = f"*Commit {commit()}, {datetime.now(UTC):%Y-%m-%d}, load average {load:.1f} on {os.cpu_count()} cores.*"
+        form = "compiled" if is_request_path_compiled() else "interpreted"
+        where = (
+            f"*Commit {commit()}, {datetime.now(UTC):%Y-%m-%d}, load average {load:.1f} on {os.cpu_count()} cores, "
+            f"Python {platform.python_version()}, request path {form}.*"
+        )
         kept[section.title] = f"{section.text}\n\n{where}\n\n{section.figures}\n"
     parts = [f"## {title}\n\n{content.strip()}\n" for title, content in kept.items()]
     return f"{head}\n\n" + "\n".join(parts)

@@ -2,6 +2,8 @@
 
 `broker` has parts, which can be named alone. A run of all benchmarks writes RESULTS.md; with --write, a run of some
 replaces their sections.
+
+`make compiled` builds the request path as wheels have it, and `PYTHONPATH=build/compiled` measures that.
 """
 
 from __future__ import annotations

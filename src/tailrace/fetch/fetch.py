@@ -124,7 +124,7 @@ class Fetch:
             session is not None and is_consumer(params.replica_id) and not (params.rack and reader.select_replica)
         )
         self.result: ReadResult | None = None  # of the last read
-        self.operation: DelayedOperation | None = None  # the operation as which the fetch waits or waited
+        self.operation: DelayedOperation | None = None  # the operation as which the fetch waits now
         self.received_ms = now_ms
         self.parked_ms: int | None = None
         self.ready_ms: int | None = None
@@ -227,6 +227,7 @@ class Fetch:
 
     def woken(self, reason: Reason, by: Hashable | None, now_ms: int) -> None:
         """Read the partitions again and answer, because the wait has ended."""
+        self.operation = None  # they refer to each other, and would otherwise be left to the garbage collector
         self.woken_by = by
         steps = self._read_again(reason, now_ms)
         if self._later is not None and len(self.context.partitions) > PARTITIONS_AT_ONCE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -96,6 +97,27 @@ def test_a_response_ends_the_wait_of_its_connection(broker: Broker) -> None:
     send(broker, *WAITING["produce"], connection_id=3)
     broker.connection_closed(1, NOW_MS)
     assert len(broker.services.purgatory) == 1
+
+
+@pytest.mark.parametrize("end", ["woken", "expired"])
+def test_a_fetch_that_has_waited_leaves_nothing_to_the_garbage_collector(broker: Broker, end: str) -> None:
+    producer = Client(broker, connection_id=2)
+    producer.ask(produce_request(acks=1), 12)
+    at_the_end = fetch_request()
+    for part in at_the_end.topics[0].partitions:
+        part.fetch_offset = 1
+    gc.collect()
+    gc.disable()
+    try:
+        send(broker, at_the_end, 12)
+        if end == "woken":
+            producer.send(produce_request(acks=1), 12)
+        else:
+            broker.tick(NOW_MS + 5000)
+        assert len(broker.services.purgatory) == 0
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_a_waiting_delete_records_is_cancelled_when_its_connection_closes(
