@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tailrace.log.disk.checkpoints import DirectoryIdentity
@@ -46,6 +46,7 @@ class PlayedQuorum:
         self.leader: int | None = PORTS[0]
         self.high_watermark: int | None = None  # None: everything
         self.asked: list[tuple[int, str]] = []
+        self.damage: Callable[[Any], None] = lambda response: None  # what happens to a response on its way
         self.log.begin_epoch(1)
         self.log.commit(bootstrap_records(files, "/controller"), 1, transaction="Bootstrap records")
 
@@ -65,10 +66,12 @@ class PlayedQuorum:
         body = request.body
         self.asked.append((request.peer.port, body.SCHEMA.name))
         if isinstance(body, m.FetchRequest):
-            request.answered(self._fetch(request.peer.port, body), now_ms)
+            response: Any = self._fetch(request.peer.port, body)
         else:
             assert isinstance(body, m.FetchSnapshotRequest)
-            request.answered(self._snapshot(body), now_ms)
+            response = self._snapshot(body)
+        self.damage(response)
+        request.answered(response, now_ms)
 
     def _fetch(self, port: int, body: m.FetchRequest) -> m.FetchResponse:
         asked = body.topics[0].partitions[0]

@@ -31,6 +31,7 @@ from tailrace.metadata.storage.snapshot_store import SnapshotStore
 from tailrace.metadata.storage.storage_format import METADATA_FOLDER
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
+from tailrace.protocol.errors import ProtocolError
 from tailrace.records.batch import Buffer, CorruptBatch
 
 _log = logging.getLogger(__name__)
@@ -161,7 +162,8 @@ class ObservedLog:
         described = MetadataDelta(MetadataImage(cluster_id=before.cluster_id))
         try:
             snapshot = read_snapshot(self.files, path, described.replay)
-        except (CorruptBatch, InconsistentMetadata) as error:
+        except (CorruptBatch, InconsistentMetadata, ProtocolError) as error:
+            self.files.remove(path)  # the next start must not find it
             raise UnreadableSnapshot(path, error) from error
         end_offset, epoch = partial.id
         delta = MetadataDelta(before)

@@ -5,8 +5,9 @@
         └────────────┴── another leader, no response, or unknown: ask the next controller ────────────────┘
 
 Any controller can be asked: one that does not lead returns the leader and its address. Requests contain the epoch
-known here, and a response with an older epoch is ignored. `leader` is the address of the active controller. `on_leader`
-is called when it changes, `on_change` when the image changes.
+known here, and a response with an older epoch is ignored. After a response that cannot be used, because it is damaged
+or contradicts the log, the next fetch follows a second later. `leader` is the address of the active controller.
+`on_leader` is called when it changes, `on_change` when the image changes.
 """
 
 from __future__ import annotations
@@ -15,21 +16,35 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.log.disk.file_names import CLUSTER_METADATA_TOPIC
+from tailrace.log.segments.segment import SegmentOverflow
 from tailrace.metadata.image.loader import Change
+from tailrace.metadata.image.registrations import InconsistentMetadata
 from tailrace.metadata.quorum.observed_log import ObservedLog
-from tailrace.metadata.storage.metadata_snapshot import SnapshotId
+from tailrace.metadata.storage.metadata_snapshot import SnapshotId, UnreadableSnapshot
 from tailrace.metadata.storage.storage_format import METADATA_TOPIC_ID
-from tailrace.model.errors import ErrorCode
+from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicId
 from tailrace.model.log_fields import fields
 from tailrace.model.shortage import is_shortage
 from tailrace.protocol.codegen.field_versions import FETCH_REPLICA_STATE
+from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.messages import FetchRequest, FetchSnapshotRequest
+from tailrace.records.batch import CorruptBatch
 from tailrace.waiting.outbox import Failure, Outbox, Peer
 
 CHANNEL: Final = "metadata"
 _MAX_BYTES: Final = 8 * 1024 * 1024
+_UNUSABLE_REST_MS: Final = 1_000  # after a response that cannot be used
+_UNUSABLE: Final = (
+    CorruptBatch,
+    SegmentOverflow,
+    KafkaError,
+    ProtocolError,
+    InconsistentMetadata,
+    UnreadableSnapshot,
+)
 _STALE: Final = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 _log = logging.getLogger(__name__)
@@ -74,6 +89,7 @@ class QuorumObserver:
         self.last_fetch_ms = -1  # time of the leader's latest response
         self._on_change = on_change
         self._on_leader = on_leader
+        self._limited_log = LimitedLog(_log)
 
     @property
     def is_current(self) -> bool:
@@ -159,10 +175,10 @@ class QuorumObserver:
     # Responses
 
     def _fetched(self, response: Any, now_ms: int) -> None:
-        if response.error_code or not response.responses:
+        answer = _only([one for topic in response.responses for one in topic.partitions])
+        if response.error_code or answer is None:
             self._refused(response.error_code, now_ms)
             return
-        answer = response.responses[0].partitions[0]
         if self._take_leader(answer, response.node_endpoints, now_ms):
             return
         if answer.error_code:
@@ -173,6 +189,9 @@ class QuorumObserver:
             self._take(answer, now_ms)
         except OSError as error:
             self._not_written(error, now_ms)
+            return
+        except _UNUSABLE as error:
+            self._unusable(error, now_ms)
             return
         self._fetch(now_ms)
 
@@ -193,16 +212,17 @@ class QuorumObserver:
             self._publish(log.advance(answer.high_watermark, now_ms), now_ms)
 
     def _snapshot_fetched(self, response: Any, now_ms: int) -> None:
-        if response.error_code or not response.topics:
+        answer = _only([one for topic in response.topics for one in topic.partitions])
+        if response.error_code or answer is None:
             self._log.drop_partial()
             self._refused(response.error_code, now_ms)
             return
-        answer = response.topics[0].partitions[0]
         if self._take_leader(answer, response.node_endpoints, now_ms):
             return
         receiving = self._log.receiving
         reported = SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch)
-        if answer.error_code or receiving != (reported, answer.position):
+        is_empty = not answer.unaligned_records and answer.position < answer.size
+        if answer.error_code or is_empty or receiving != (reported, answer.position):
             self._log.drop_partial()  # the leader may have deleted it: the next fetch names another
             self._refused(answer.error_code, now_ms)
             return
@@ -214,6 +234,9 @@ class QuorumObserver:
         except OSError as error:
             self._log.drop_partial()
             self._not_written(error, now_ms)
+            return
+        except _UNUSABLE as error:
+            self._unusable(error, now_ms)
             return
         self._fetch(now_ms)
 
@@ -277,6 +300,13 @@ class QuorumObserver:
         else:
             self._log.fail(error)
 
+    def _unusable(self, error: Exception, now_ms: int) -> None:
+        """Fetch again later, after a response that is damaged or contradicts the log."""
+        message = "the metadata log cannot be continued with the response of a controller, and is fetched again"
+        self._limited_log.write(logging.ERROR, "unusable", now_ms, message, controller=self.leader, error=error)
+        self._lose_leader(now_ms)
+        self._retry_ms = now_ms + _UNUSABLE_REST_MS
+
     def _refused(self, code: int, now_ms: int) -> None:
         _log.warning("a controller responded with %s to a fetch of the metadata log", ErrorCode(code).name)
         self._lose_leader(now_ms)
@@ -285,3 +315,8 @@ class QuorumObserver:
         if self.leader is not None:
             _log.info("controller %d at %s: %s", self._log.leader_id, self.leader, failure.value)
         self._lose_leader(now_ms)
+
+
+def _only(partitions: Sequence[Any]) -> Any:
+    """Return the one partition of a response about the metadata log, or None if there is not one."""
+    return partitions[0] if len(partitions) == 1 else None

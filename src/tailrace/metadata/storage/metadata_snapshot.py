@@ -30,7 +30,7 @@ from tailrace.metadata.image.registrations import InconsistentMetadata
 from tailrace.metadata.storage.record_framing import build_batch, build_control_batch, records_in
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.protocol.message import Message
-from tailrace.records.batch import CorruptBatch, split_batches
+from tailrace.records.batch import split_batches
 from tailrace.records.control_records import (
     ControlValue,
     KRaftVersion,
@@ -190,5 +190,5 @@ class SnapshotWriter:
 class UnreadableSnapshot(Exception):
     """A snapshot that is needed and cannot be read."""
 
-    def __init__(self, path: str, error: CorruptBatch | InconsistentMetadata) -> None:
+    def __init__(self, path: str, error: Exception) -> None:
         super().__init__(f"{path}: {error}")

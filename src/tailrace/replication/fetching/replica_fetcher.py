@@ -362,8 +362,9 @@ class ReplicaFetcher:
                     one = by_key.get(TopicPartition(topic.name, answer.partition_index))
                     if one is None or self._followed.get(one.id) is not one:
                         continue
-                    if answer.error_code:
-                        self._partition_refused(one, ErrorCode(answer.error_code), now_ms)
+                    if answer.error_code or answer.offset < 0:
+                        code = ErrorCode(answer.error_code or ErrorCode.OFFSET_NOT_AVAILABLE)
+                        self._partition_refused(one, code, now_ms)
                     else:
                         found[one.id] = answer.offset
             if ends is not None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from tailrace.metadata.image.registrations import InconsistentMetadata
 from tailrace.protocol import messages as m
 from tests.support.metadata_snapshots import write_snapshot
 from tests.unit.metadata.played_quorum import PORTS, SMALL, Observing, PlayedQuorum
@@ -106,7 +108,7 @@ def test_records_that_only_a_lost_leader_had_are_truncated() -> None:
     assert one.files.read(f"/data/{name}") == other.files.read(f"/controller/{name}")
 
 
-def test_committed_records_are_never_truncated() -> None:
+def test_committed_records_are_never_truncated(caplog: pytest.LogCaptureFixture) -> None:
     quorum, other = PlayedQuorum(), PlayedQuorum()
     quorum.topic(1)
     quorum.topic(2)
@@ -115,8 +117,52 @@ def test_committed_records_are_never_truncated() -> None:
     other.topic(1)
     other.log.begin_epoch(3)
     one.quorum = other
-    with pytest.raises(InconsistentMetadata, match="committed up to"):
+    with caplog.at_level(logging.ERROR):
         one.run()
+    assert "cannot be continued" in caplog.text
+    assert list(one.log.image.topics) == ["topic-1", "topic-2"]
+
+
+def damage_records(response: Any) -> None:
+    for topic in getattr(response, "responses", ()):
+        for answer in topic.partitions:
+            answer.records = bytes(answer.records or b"")[:-1] + b"\xff"
+
+
+def drop_partitions(response: Any) -> None:
+    for topic in [*getattr(response, "responses", ()), *getattr(response, "topics", ())]:
+        topic.partitions.clear()
+
+
+def empty_pieces(response: Any) -> None:
+    for topic in getattr(response, "topics", ()):
+        for answer in topic.partitions:
+            answer.unaligned_records = b""
+
+
+def damage_pieces(response: Any) -> None:
+    for topic in getattr(response, "topics", ()):
+        for answer in topic.partitions:
+            answer.unaligned_records = bytes(len(answer.unaligned_records))
+
+
+@pytest.mark.parametrize("damage", [damage_records, drop_partitions, empty_pieces, damage_pieces])
+def test_after_damaged_responses_the_log_is_fetched_again_later(damage: Callable[[Any], None]) -> None:
+    quorum = PlayedQuorum(SMALL)
+    for number in range(20):
+        quorum.topic(number)
+    if damage in (empty_pieces, damage_pieces):
+        write_snapshot(quorum.log, 9)
+        quorum.log.log.run_due(10**9)
+    one = Observing(quorum)
+    quorum.damage = damage
+    begun_ms = one.now_ms
+    one.run(200)
+    assert one.log.image != quorum.log.image
+    assert one.now_ms > begun_ms + 500  # it rests in between
+    quorum.damage = lambda response: None
+    one.run(200)
+    assert one.log.image == quorum.log.image
 
 
 def test_a_snapshot_of_the_leader_replaces_the_log_and_removes_deleted_metadata() -> None:

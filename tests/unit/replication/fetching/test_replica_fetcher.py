@@ -288,6 +288,27 @@ def test_a_follower_below_the_leaders_log_start_restarts_there() -> None:
     pair.outbox.waiting.clear()
 
 
+def test_offsets_that_cannot_be_are_asked_for_again_later() -> None:
+    pair = Pair()
+    pair.append(b"a")
+    pair.exchange()
+    pair.exchange(lambda response: setattr(_first(response), "error_code", ErrorCode.OFFSET_OUT_OF_RANGE))
+    request = pair.take()
+    assert isinstance(request.body, ListOffsetsRequest)
+    response = pair._offsets(request.body)
+    response.topics[0].partitions[0].offset = -1
+    request.answered(response, pair.now_ms)
+    assert pair.copies[0].log.log_end_offset == 1
+    assert not pair.outbox.waiting
+    pair.now_ms += BACKOFF_MS
+    pair.exchange()
+    assert pair.copies[0].log.log_end_offset == 1
+
+
+def _first(response: FetchResponse) -> FetchResponse.PartitionData:
+    return response.responses[0].partitions[0]
+
+
 def test_a_response_for_an_earlier_role_is_ignored() -> None:
     pair = Pair()
     pair.append(b"a")
