@@ -7,6 +7,7 @@ has them, and `scripts/smoke_test.py` is run there.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -80,6 +81,17 @@ def test_every_python_of_the_classifiers_has_wheels() -> None:
     prefix = "Programming Language :: Python :: 3."
     versions = [name.removeprefix(prefix) for name in project["project"]["classifiers"] if name.startswith(prefix)]
     assert project["tool"]["cibuildwheel"]["build"] == [f"cp3{version}-*" for version in versions]
+
+
+@pytest.mark.parametrize("workflow", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda path: path.name)
+def test_a_workflow_names_targets_and_files_that_exist(workflow: Path) -> None:
+    text = re.sub(r"(?m)^ *#.*$", "", workflow.read_text())
+    targets = set(re.findall(r"\bmake ([a-z-]+)", text))
+    known = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
+    files = set(re.findall(r"\b(?:tests|scripts)/[\w*/.-]*\w", text))
+    assert targets
+    assert targets - known == set()
+    assert [name for name in sorted(files) if not list(ROOT.glob(name))] == []
 
 
 def test_packages_are_made_by_programs_beside_this_python_without_an_activated_environment(
