@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.produce import ProducePart
 from tailrace.waiting.purgatory import DelayedOperation
@@ -38,25 +39,40 @@ class DelayedProduce(DelayedOperation):
         self.parts = parts
         self._partitions = partitions
         self._answer = answer
-        self._pending = [part for part in parts if part.is_appended]
+        self._pending: dict[TopicPartition, list[ProducePart]] = {}  # the undecided parts by partition
+        for part in parts:
+            if part.is_appended:
+                self._pending.setdefault(part.key, []).append(part)
 
     def keys(self) -> list[object]:
         """Return the keys under which the purgatory watches the operation."""
-        return [part.key for part in self._pending]
+        return list(self._pending)
 
     def facts(self) -> dict[str, Any]:
-        return {"partitions": len(self.parts), "undecided": len(self._pending)}
+        return {"partitions": len(self.parts), "undecided": sum(map(len, self._pending.values()))}
 
     def try_complete(self, now_ms: int) -> bool:
-        self._pending = [part for part in self._pending if not try_decide(part, self._partitions)]
+        if self.woken_by is None:
+            for key in list(self._pending):
+                self._try_decide(key)
+        elif self.woken_by in self._pending:  # the others are woken themselves: a request may have thousands of parts
+            self._try_decide(self.woken_by)
         if self._pending:
             return False
         self._answer(self, now_ms)
         return True
 
+    def _try_decide(self, key: Any) -> None:
+        undecided = [part for part in self._pending[key] if not try_decide(part, self._partitions)]
+        if undecided:
+            self._pending[key] = undecided
+        else:
+            del self._pending[key]
+
     def expire(self, now_ms: int) -> None:
-        for part in self._pending:
-            part.refuse(ErrorCode.REQUEST_TIMED_OUT)
+        for parts in self._pending.values():
+            for part in parts:
+                part.refuse(ErrorCode.REQUEST_TIMED_OUT)
         self._answer(self, now_ms)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tailrace.model.errors import ErrorCode
-from tailrace.replication.delayed_produce import DelayedProduce
+from tailrace.replication import delayed_produce
+from tailrace.replication.delayed_produce import DelayedProduce, try_decide
+from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
 from tailrace.replication.produce import ProducePart
 from tests.simulation.node import Node, broker, registration
@@ -58,6 +62,21 @@ def test_every_partition_has_to_be_decided() -> None:
     assert produced.answers == [(0, 0)]
 
 
+def test_a_check_of_a_partition_looks_at_no_other_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    produced = Produced(partitions=50)
+    looked_at: list[int] = []
+
+    def noting(part: ProducePart, partitions: HostedPartitions) -> bool:
+        looked_at.append(part.key.partition)
+        return try_decide(part, partitions)
+
+    monkeypatch.setattr(delayed_produce, "try_decide", noting)
+    for number in range(50):
+        produced.replicated(number)
+    assert looked_at == list(range(50))
+    assert produced.answers == [(0,) * 50]
+
+
 def test_at_the_deadline_undecided_partitions_have_timed_out() -> None:
     produced = Produced(partitions=2)
     produced.replicated(1)
@@ -73,7 +92,8 @@ def test_case_a_a_removed_or_offline_partition_gets_its_error() -> None:
     produced.node.partitions.remove(produced.partitions[1].key)
     produced.node.partitions.remove(produced.partitions[2].key)
     produced.node.unpublish("topic")
-    produced.node.check(produced.partitions[0])
+    for partition in produced.partitions:
+        produced.node.check(partition)
     assert produced.answers == [
         (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     ]
