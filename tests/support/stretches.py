@@ -46,9 +46,9 @@ class Stretches:
         replies = self._stretch(lambda: self.broker.handle(data, self.client.context, NOW_MS))
         return replies or self.wait()
 
-    def tick(self) -> None:
+    def tick(self, now_ms: int = NOW_MS) -> None:
         """Let the broker do what is due."""
-        self._stretch(lambda: self.broker.tick(NOW_MS))
+        self._stretch(lambda: self.broker.tick(now_ms))
 
     def wait(self) -> list[Reply]:
         """Return the next replies, after as many ticks and chores as it takes."""

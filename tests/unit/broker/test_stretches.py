@@ -248,3 +248,30 @@ def test_a_describe_producers_that_repeats_a_partition_gets_one_answer_for_it() 
     (topic,) = ask(broker, request, 0).topics
     (partition,) = topic.partitions
     assert len(partition.active_producers) == 3_000
+
+
+def test_transactions_that_time_out_together_are_aborted_with_pauses() -> None:
+    broker = Stretches({"transaction.state.log.num.partitions": "1"})
+    create_topic(broker)
+    ids = [f"id-{number}" for number in range(200)]
+    ask(broker, m.FindCoordinatorRequest(key=ids[0], key_type=1), 2)
+    for one in ids:
+        producer = ask(broker, m.InitProducerIdRequest(transactional_id=one, transaction_timeout_ms=1_000), 4)
+        add = m.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=one,
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.producer_epoch,
+        )
+        add.v3_and_below_topics = [add.AddPartitionsToTxnTopic(name="topic", partitions=[0])]
+        ask(broker, add, 3)
+    assert _open_transactions(broker) == 200
+    broker.longest = 0
+    for _ in range(60):
+        broker.tick(NOW_MS + 60_000)
+    assert _open_transactions(broker) == 0
+    assert broker.longest < LINES_MAX / 5
+
+
+def _open_transactions(broker: Stretches) -> int:
+    states = ask(broker, m.ListTransactionsRequest(state_filters=["Ongoing"]), 0).transaction_states
+    return len(states)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -33,6 +33,7 @@ from tailrace.model.ids import BrokerId, LeaderEpoch, ProducerId, TopicPartition
 _log = logging.getLogger(__name__)
 
 TOPIC = "__transaction_state"
+ABORTS_AT_ONCE = 8  # transactions that are aborted without a pause
 MARKERS_AT_ONCE = 32  # markers that are written without a pause
 R = TypeVar("R")
 Answer: TypeAlias = Callable[[R, int], None]
@@ -105,6 +106,7 @@ class TransactionCoordinator:
         self._uncompleted: list[
             tuple[int, TransactionEnd]
         ] = []  # (retry at, end) of ends whose last record could not be written
+        self._timed_out: deque[tuple[int, str]] = deque()  # (log partition, transactional id), to be aborted
         self._abort_ms = now_ms + config.abort_interval_ms
         self._expire_ms = now_ms + config.expire_interval_ms
 
@@ -268,7 +270,9 @@ class TransactionCoordinator:
         self.runtime.tick(now_ms, is_turn_over)
         if now_ms >= self._abort_ms:
             self._abort_ms = now_ms + self._config.abort_interval_ms
-            self.abort_timed_out(now_ms)
+            if not self._timed_out:
+                self._timed_out.extend(self._now_timed_out(now_ms))
+        self._abort_timed_out(now_ms, is_turn_over)
         if now_ms >= self._expire_ms:
             self._expire_ms = now_ms + self._config.expire_interval_ms
             self.runtime.change_all(lambda shard: shard.expire(now_ms), now_ms)
@@ -279,19 +283,27 @@ class TransactionCoordinator:
             self._markers_written(end, now_ms)
         self._write_here(now_ms, is_turn_over)
 
-    def abort_timed_out(self, now_ms: int) -> None:
+    def _now_timed_out(self, now_ms: int) -> Iterator[tuple[int, str]]:
         for shard in self.runtime.active():
             for transactional_id in shard.timed_out(now_ms):
-                self.runtime.write(
-                    shard.partition,
-                    lambda shard, one=transactional_id: shard.abort_timed_out(one, now_ms),  # type: ignore[misc]
-                    _nothing,
-                    partial(self._warn, "a transaction timed out and could not be aborted", transactional_id),
-                    now_ms,
-                )
+                yield shard.partition, transactional_id
+
+    def _abort_timed_out(self, now_ms: int, is_turn_over: Callable[[], bool]) -> None:
+        """Abort some transactions: clients may leave thousands open that time out together."""
+        aborted = 0
+        while self._timed_out and (aborted < ABORTS_AT_ONCE or not is_turn_over()):
+            partition, transactional_id = self._timed_out.popleft()
+            aborted += 1
+            self.runtime.write(
+                partition,
+                lambda shard, one=transactional_id: shard.abort_timed_out(one, now_ms),  # type: ignore[misc]
+                _nothing,
+                partial(self._warn, "a transaction timed out and could not be aborted", transactional_id),
+                now_ms,
+            )
 
     def next_deadline_ms(self) -> int:
-        if self._unwritten:
+        if self._unwritten or self._timed_out:
             return 0
         deadline_ms = min(self._abort_ms, self._expire_ms)
         for other_ms in (self.runtime.next_deadline_ms(), self.markers.next_deadline_ms()):

@@ -259,19 +259,13 @@ class TransactionShard:
 
     def timed_out(self, now_ms: int) -> list[str]:
         """Return the transactions that are open for longer than their timeout."""
-        return [
-            one.transactional_id
-            for one in self.transactions.values()
-            if one.facts.state is _S.ONGOING
-            and one.pending is None
-            and one.facts.timeout_ms != INT_MAX  # two-phase commit: only the client ends it
-            and one.facts.start_ms + one.facts.timeout_ms < now_ms
-        ]
+        return [one.transactional_id for one in self.transactions.values() if _is_timed_out(one, now_ms)]
 
     def abort_timed_out(self, transactional_id: str, now_ms: int) -> StateChange[None]:
-        transaction = self._known(transactional_id)
-        if transaction.pending is not None or transaction.facts.state is not _S.ONGOING:
-            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        """Abort a transaction, unless its client has ended it meanwhile."""
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None or not _is_timed_out(transaction, now_ms):
+            return StateChange((), None)
         _log.info("the transaction of %s has timed out and is aborted", transactional_id)
         return self._fence(transaction, None, now_ms)
 
@@ -319,4 +313,14 @@ def _is_same_producer(facts: Facts, expected: ProducerIdAndEpoch) -> bool:
         or expected.producer_id == facts.producer_id
         # a retry of the call that gave it a new id, whose answer was lost
         or (expected.producer_id == facts.previous_producer_id and is_epoch_exhausted(expected.producer_epoch))
+    )
+
+
+def _is_timed_out(transaction: Transaction, now_ms: int) -> bool:
+    facts = transaction.facts
+    return (
+        facts.state is _S.ONGOING
+        and transaction.pending is None
+        and facts.timeout_ms != INT_MAX  # two-phase commit: only the client ends it
+        and facts.start_ms + facts.timeout_ms < now_ms
     )
