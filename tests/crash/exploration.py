@@ -37,8 +37,11 @@ class Explored(NamedTuple):
     distinct: int
 
 
-def explore(driver: Driver, *, seed: int = 0, effort: int = 1, first: int = 0) -> Explored:
-    """Every crash point from operation `first` on, every state worth trying; each distinct one is recovered once."""
+def explore(driver: Driver, *, seed: int = 0, effort: int = 1, first: int = 0, one_in: int = 1) -> Explored:
+    """Recover from crashes at crash points from operation `first` on: at one in `one_in` of them, chosen by the seed.
+
+    Each distinct state of the files is recovered once.
+    """
     rng = Random(seed)
     cache: dict[bytes, Recovered] = {}
     points = states = 0
@@ -46,6 +49,8 @@ def explore(driver: Driver, *, seed: int = 0, effort: int = 1, first: int = 0) -
     logging.getLogger("tailrace.log").setLevel(logging.CRITICAL)
     try:
         for point in crash_points(driver.files, first=first):
+            if rng.randrange(one_in):
+                continue
             points += 1
             expected = driver.expectation_at(point.index)
             for state in point.states(rng, effort=effort):

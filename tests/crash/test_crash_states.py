@@ -14,9 +14,10 @@ SEED = 20_261
 ALL = [*SCENARIOS, *(pytest.param(one, marks=pytest.mark.slow) for one in LATE_SCENARIOS)]
 
 
+@pytest.mark.parametrize("one_in", [pytest.param(1, marks=pytest.mark.slow, id="all"), pytest.param(4, id="some")])
 @pytest.mark.parametrize("scenario", [*SCENARIOS, *LATE_SCENARIOS], ids=lambda scenario: scenario.__name__)
-def test_every_crash_state_is_recovered(scenario: Callable[[], Driver]) -> None:
-    explored = explore(scenario(), seed=SEED)
+def test_every_crash_state_is_recovered(scenario: Callable[[], Driver], one_in: int) -> None:
+    explored = explore(scenario(), seed=SEED, one_in=one_in)
     assert explored.states > explored.points
 
 

@@ -1,4 +1,4 @@
-"""Hostile input, in seconds: what inputs begin with, what once broke something, and some thousand mutations.
+"""Hostile input, in seconds: what inputs begin with, what once broke something, and some hundred mutations.
 
 `make fuzz` continues from here for the given time, guided by the code that inputs reach.
 """
@@ -17,8 +17,8 @@ from tests.fuzz.failures import unpack_inputs
 from tests.fuzz.targets import NAMES, Target, make_target
 
 REGRESSIONS = Path(__file__).with_name("regressions")
-MUTATIONS = 1500
-ANSWERS = 100  # each is a whole command
+MUTATIONS = 600
+ANSWERS = 40  # each is a whole command
 
 
 @pytest.fixture(autouse=True)
