@@ -28,13 +28,14 @@ KERNELS: Final = (
     "tailrace.protocol.flat.write_kernels",
 )
 
-# The walks of Produce, Fetch and OffsetCommit, and the loop around them. A wheel has them compiled. In a checkout they
-# run interpreted, so that no old build hides a changed source (docs/decisions/0039-compiled-request-path.md).
+# The walks of Produce, Fetch (also of a follower) and OffsetCommit, and the loop around them. A wheel has them
+# compiled. In a checkout they run interpreted, so that no old build hides a changed source: decision 39.
 REQUEST_PATH: Final = (
     "tailrace.broker.coordination.partition_writer",
     "tailrace.broker.dispatcher",
     "tailrace.broker.handling.appends",
     "tailrace.broker.handling.flat_requests",
+    "tailrace.broker.handling.request_decoder",
     "tailrace.broker.handling.round",
     "tailrace.broker.replies",
     "tailrace.broker.requests.data.fetch",
@@ -58,11 +59,16 @@ REQUEST_PATH: Final = (
     "tailrace.log.append",
     "tailrace.log.leader_epochs",
     "tailrace.log.reading.small_read",
+    "tailrace.log.replicated.replicated_batches",
     "tailrace.log.segments.indexes.offset_index",
     "tailrace.log.segments.segment",
     "tailrace.log.segments.segment_list",
     "tailrace.protocol.flat.produce",
+    "tailrace.protocol.headers",
     "tailrace.replication.delayed_produce",
+    "tailrace.replication.fetching.leader_session",
+    "tailrace.replication.fetching.replica_fetcher",
+    "tailrace.replication.follower",
     "tailrace.replication.follower_progress",
     "tailrace.replication.hosted_partitions",
     "tailrace.replication.leader",
@@ -75,9 +81,12 @@ REQUEST_PATH: Final = (
     "tailrace.server.loop.loop_timers",
     "tailrace.server.loop.turn",
     "tailrace.server.metrics.request_meter",
+    "tailrace.server.peers.peer_connection",
+    "tailrace.server.peers.peers",
     "tailrace.server.receiving.frame_input",
     "tailrace.server.sending.response_writer",
     "tailrace.server.sending.sender",
+    "tailrace.waiting.outbox",
     "tailrace.waiting.purgatory",
 )
 

@@ -136,11 +136,17 @@ def test_the_largest_lag_is_reported() -> None:
 
 
 def test_a_fetcher_with_a_request_under_way_is_not_visited_by_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+
+    class NotingFetcher(ReplicaFetcher):
+        def step(self, now_ms: int) -> None:
+            steps.append(now_ms)
+            super().step(now_ms)
+
+    monkeypatch.setattr("tailrace.replication.fetching.replica_fetchers.ReplicaFetcher", NotingFetcher)
     pair = Pair()
     request = pair.take()
-    steps: list[int] = []
-    step = ReplicaFetcher.step
-    monkeypatch.setattr(ReplicaFetcher, "step", lambda one, now_ms: (steps.append(now_ms), step(one, now_ms)))
+    steps.clear()
     pair.fetchers.tick(pair.now_ms + 1)
     assert (steps, pair.fetchers.next_deadline_ms()) == ([], None)
     request.failed(Failure.LOST, pair.now_ms)
