@@ -7,7 +7,6 @@ window, and then closed. It is not counted, so a client that reconnects too earl
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
 
 from tailrace.quota.limits import IP, Quotas
 from tailrace.quota.rate import Rate, Windows
@@ -32,7 +31,8 @@ class ConnectionQuota:
     def __init__(self, windows: Windows) -> None:
         self.is_enabled = False
         self._windows = windows
-        self._limits: Mapping[str | None, float] = {}
+        self._limits: dict[str | None, float] = {}
+        self._written: dict[str | None, dict[str | None, float]] = {}  # by address: its limits as they are written
         self._rates: dict[str, Rate] = {}
         self._sweep_ms = 0
 
@@ -41,13 +41,21 @@ class ConnectionQuota:
         return len(self._rates)
 
     def update(self, quotas: Quotas) -> None:
-        limits: dict[str | None, float] = {}
+        """Replace the limits of some entities. An address may be written in several ways: the last limit wins."""
         for entity, values in quotas.items():
             names = dict(entity)
-            if IP in names and _QUOTA in values:
-                limits[_plain(names[IP])] = values[_QUOTA]
-        self._limits = limits
-        self.is_enabled = bool(limits)
+            if IP in names:
+                address = _plain(names[IP])
+                written = self._written.setdefault(address, {})
+                written.pop(names[IP], None)
+                if _QUOTA in values:
+                    written[names[IP]] = values[_QUOTA]
+                if written:
+                    self._limits[address] = next(reversed(written.values()))
+                else:
+                    del self._written[address]
+                    self._limits.pop(address, None)
+        self.is_enabled = bool(self._limits)
 
     def record(self, host: str, now_ms: int) -> int:
         """Record a connection from an address. Return the throttle time, or 0 if the connection is within the limit."""

@@ -17,7 +17,9 @@ owner, also without a limit. A client with an empty client id has no client id l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
+
+K = TypeVar("K")
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
@@ -40,19 +42,16 @@ class QuotaLimits:
         self._pairs: dict[tuple[str | None, str | None], float] = {}
 
     def update(self, quotas: Quotas) -> None:
-        """Replace all limits. A limit that is not in `quotas` no longer applies."""
-        self._users, self._clients, self._pairs = {}, {}, {}
+        """Replace the limits of some entities. An entity without this limit has none any longer."""
         for entity, limits in quotas.items():
             limit = limits.get(self.quota)
             names = dict(entity)
-            if limit is None:
-                continue
             if USER in names and CLIENT_ID in names:
-                self._pairs[names[USER], names[CLIENT_ID]] = limit
+                _replace(self._pairs, (names[USER], names[CLIENT_ID]), limit)
             elif USER in names:
-                self._users[names[USER]] = limit
+                _replace(self._users, names[USER], limit)
             elif CLIENT_ID in names:
-                self._clients[names[CLIENT_ID]] = limit
+                _replace(self._clients, names[CLIENT_ID], limit)
         self.is_enabled = bool(self._users or self._clients or self._pairs)
 
     def owner(self, user: str, client_id: str) -> Owner:
@@ -86,3 +85,10 @@ class QuotaLimits:
         if client_id:
             return self._clients.get(client_id, self._clients.get(None))
         return None
+
+
+def _replace(limits: dict[K, float], key: K, limit: float | None) -> None:
+    if limit is None:
+        limits.pop(key, None)
+    else:
+        limits[key] = limit

@@ -48,7 +48,7 @@ class RateQuota:
         return len(self._rates)
 
     def update(self, quotas: Quotas) -> None:
-        """Replace the limits. Earlier usage counts against the new limits."""
+        """Replace the limits of some entities. Earlier usage counts against the new limits."""
         self.limits.update(quotas)
         self.is_enabled = self.limits.is_enabled
 

@@ -50,3 +50,10 @@ def test_a_removed_quota_no_longer_applies() -> None:
     limits.update({LEVELS[2][0]: {}})
     assert not limits.is_enabled
     assert limits.limit(limits.owner("u", "c")) is None
+
+
+def test_an_update_of_one_entity_leaves_the_limits_of_others() -> None:
+    limits = QuotaLimits(QUOTA)
+    limits.update({LEVELS[2][0]: {QUOTA: 1.0}, LEVELS[6][0]: {QUOTA: 2.0}})
+    limits.update({LEVELS[2][0]: {}})
+    assert limits.limit(limits.owner("u", "c")) == 2.0

@@ -141,3 +141,13 @@ def test_the_default_connection_quota_applies_to_each_address_separately() -> No
     for number in range(20_000):
         quota.record(f"10.1.{number // 250}.{number % 250}", NOW_MS + 10 * number)
     assert len(quota) <= 2 * 1100 + 1
+
+
+def test_a_removed_notation_of_an_address_leaves_the_limit_of_another() -> None:
+    quota = ConnectionQuota(Windows(2, 1000))
+    quota.update({(("ip", "::1"),): {"connection_creation_rate": 1.0}, (("ip", "::0001"),): {}})
+    quota.update({(("ip", "::0001"),): {"connection_creation_rate": 5.0}})
+    quota.update({(("ip", "::0001"),): {}})
+    assert [quota.record("::1", NOW_MS) for _ in range(2)] == [0, 1000]
+    quota.update({(("ip", "::1"),): {}})
+    assert not quota.is_enabled

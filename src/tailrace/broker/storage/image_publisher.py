@@ -105,7 +105,7 @@ class ImagePublisher:
         if delta.topics.deleted:
             self._events.topics_deleted(list(delta.topics.deleted.values()), now_ms)
         if delta.client_quotas:
-            self._throttling.update(image.client_quotas)
+            self._throttling.update(delta.client_quotas)
         if delta.acls:
             self._events.acls_changed(delta.acls)
 

@@ -55,6 +55,7 @@ from tailrace.metadata.image.registrations import (
 from tailrace.metadata.storage.metadata_log import MetadataLog
 from tailrace.metadata.storage.storage_format import bootstrap_records
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.steps import run_steps
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
@@ -283,7 +284,7 @@ class LocalController:
     def describe_client_quotas(
         self, request: messages.DescribeClientQuotasRequest
     ) -> messages.DescribeClientQuotasResponse:
-        return client_quotas.describe_client_quotas(self.image, request)
+        return run_steps(client_quotas.describe_client_quotas(self.image, request), 0)
 
     def update_features(
         self, request: messages.UpdateFeaturesRequest, version: int, now_ms: int

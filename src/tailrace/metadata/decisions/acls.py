@@ -9,7 +9,7 @@ from tailrace.metadata.controller.control_state import MAX_RECORDS, NO_ERROR, Ap
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.acls import CLUSTER_NAME, Acl, AclFilter, AclResource, Operation, PatternType, Permission
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.steps import Steps
+from tailrace.model.steps import ITEMS_A_STEP, Steps
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
@@ -97,7 +97,7 @@ def match_acls(
 ) -> Steps[tuple[list[bytes], list[messages.DeleteAclsResponse.DeleteAclsFilterResult]]]:
     """Return the ids of all matching entries, each once, and the result of each filter.
 
-    All filters are matched against the same image, so an entry may be in several results. Pause after each filter.
+    All filters are matched against the same image, so an entry may be in several results.
     """
     found: dict[bytes, None] = {}
     results = []
@@ -111,7 +111,9 @@ def match_acls(
                 "the filter has an unknown resource type, pattern type, operation or permission type",
             )
             continue
-        for acl_id, record in image.acls.items():
+        for number, (acl_id, record) in enumerate(image.acls.items(), 1):
+            if number % ITEMS_A_STEP == 0:
+                yield
             acl = acl_of(record)
             if wanted.matches(acl):
                 if len(found) >= MAX_RECORDS:
@@ -145,10 +147,16 @@ def _fields(acl: Acl) -> dict[str, Any]:
     }
 
 
-def describe_acls(image: MetadataImage, wanted: AclFilter) -> list[messages.DescribeAclsResponse.DescribeAclsResource]:
+def describe_acls(
+    image: MetadataImage, wanted: AclFilter
+) -> Steps[list[messages.DescribeAclsResponse.DescribeAclsResource]]:
     """Return the entries that a filter matches, grouped by resource."""
     found: dict[tuple[int, str, int], messages.DescribeAclsResponse.DescribeAclsResource] = {}
-    for acl in matching(image, wanted):
+    for number, acl in enumerate(map(acl_of, image.acls.values()), 1):
+        if number % ITEMS_A_STEP == 0:
+            yield
+        if not wanted.matches(acl):
+            continue
         about = acl.resource, acl.name, acl.pattern
         resource = found.get(about)
         if resource is None:
@@ -161,7 +169,3 @@ def describe_acls(image: MetadataImage, wanted: AclFilter) -> list[messages.Desc
             )
         )
     return list(found.values())
-
-
-def matching(image: MetadataImage, wanted: AclFilter) -> Iterable[Acl]:
-    return (acl for acl in map(acl_of, image.acls.values()) if wanted.matches(acl))

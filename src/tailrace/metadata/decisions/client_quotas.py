@@ -14,6 +14,7 @@ from tailrace.metadata.controller.control_state import NO_ERROR, ApiError, Contr
 from tailrace.metadata.image.image import MetadataImage, QuotaEntity, quota_entity
 from tailrace.model.configs.config_definitions import ConfigDefinition, definition
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.steps import ITEMS_A_STEP, Steps
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
@@ -120,7 +121,7 @@ def _check_value(keys: ConfigDefinition, key: str, value: float) -> None:
 
 def describe_client_quotas(
     image: MetadataImage, request: messages.DescribeClientQuotasRequest
-) -> messages.DescribeClientQuotasResponse:
+) -> Steps[messages.DescribeClientQuotasResponse]:
     """Return the quotas of the entities that a filter matches. Raise INVALID_REQUEST if the filter is not valid."""
     exact: dict[str, str | None] = {}
     present: set[str] = set()
@@ -147,7 +148,9 @@ def describe_client_quotas(
         raise _refuse("a quota of an ip cannot be combined with a user or client-id")
     response = messages.DescribeClientQuotasResponse(entries=[])
     assert response.entries is not None
-    for entity, quotas in image.client_quotas.items():
+    for number, (entity, quotas) in enumerate(image.client_quotas.items(), 1):
+        if number % ITEMS_A_STEP == 0:
+            yield
         names = dict(entity)
         matches = kinds <= set(names) and all(names[kind] == name for kind, name in exact.items())
         if matches and not (request.strict and len(names) != len(kinds)):

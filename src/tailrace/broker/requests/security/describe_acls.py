@@ -19,7 +19,10 @@ from tailrace.broker.security.authorizer import Authorizer, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.decisions.acls import describe_acls, filter_of
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.model.acls import AclFilter
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import DescribeAclsResponse
 
 
@@ -31,7 +34,7 @@ def handle(
     controller: Controller,
     permissions: Permissions,
     replies: Replies,
-) -> DescribeAclsResponse | None:
+) -> Steps[DescribeAclsResponse] | None:
     wanted = filter_of(request.body)
     if names_unknown(wanted):
         replies.reply_nothing(request, now_ms, close=True)
@@ -39,4 +42,9 @@ def handle(
     check_cluster(request, Operation.DESCRIBE, permissions=permissions)
     if not has_authorizer(authorizer=authorizer):
         raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
-    return DescribeAclsResponse(resources=describe_acls(controller.image, wanted))
+    return _describe(controller.image, wanted)
+
+
+def _describe(image: MetadataImage, wanted: AclFilter) -> Steps[DescribeAclsResponse]:
+    resources = yield from describe_acls(image, wanted)
+    return DescribeAclsResponse(resources=resources)
