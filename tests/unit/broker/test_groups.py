@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
+from tailrace.coordinator.groups.group_coordinator import GROUPS_AT_ONCE
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import (
@@ -216,6 +217,20 @@ def test_offsets_of_a_group_without_members_expire_and_the_group_with_them(broke
     pass_time(broker, client, ms=3_600_000)
     assert committed(client, "g") == {}
     assert client.ask(ListGroupsRequest(), 4).groups == []
+
+
+def test_offsets_of_many_groups_expire_some_groups_at_a_time(broker: Broker) -> None:
+    client = Client(broker)
+    number = 2 * GROUPS_AT_ONCE + 50
+    for one in range(number):
+        commit(client, f"g{one}", 5)
+    client.now_ms += 8 * DAY_MS
+    left = []
+    for _ in range(4):
+        broker.tick(client.now_ms)
+        client.now_ms += 1
+        left.append(len(client.ask(ListGroupsRequest(), 4).groups))
+    assert number > left[0] > left[-1] == 0
 
 
 def test_offsets_of_a_stable_group_do_not_expire_while_it_reads_the_topic(broker: Broker) -> None:

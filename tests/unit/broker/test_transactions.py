@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
+from tailrace.coordinator.transactions.transaction_coordinator import EXPIRE_AGAIN_MS
+from tailrace.coordinator.transactions.transaction_shard import EXPIRED_AT_ONCE
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m
@@ -118,6 +120,19 @@ def test_an_idle_transactional_id_expires() -> None:
     reported = client.ask(m.DescribeTransactionsRequest(transactional_ids=["idle", "busy"]), 0).transaction_states
     assert [one.error_code for one in reported] == [105, 0]
     assert idle.init().producer_epoch == 0
+
+
+def test_many_idle_transactional_ids_expire_some_at_a_time() -> None:
+    broker, client = opened(**{"transactional.id.expiration.ms": "60000"})
+    for number in range(2 * EXPIRED_AT_ONCE + 50):
+        Producer(client, f"idle-{number}")
+    client.now_ms += 3_600_001
+    left = []
+    for _ in range(4):
+        broker.tick(client.now_ms)
+        left.append(len(client.ask(m.ListTransactionsRequest(), 0).transaction_states))
+        client.now_ms += EXPIRE_AGAIN_MS
+    assert left == [EXPIRED_AT_ONCE + 50, 50, 0, 0]
 
 
 def test_a_prepared_commit_is_completed_after_a_restart() -> None:

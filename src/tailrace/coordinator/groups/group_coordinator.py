@@ -7,6 +7,7 @@ KafkaError; the request handlers (`broker/requests/`) encode it.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -52,6 +53,8 @@ from tailrace.protocol.messages import (
 
 _log = logging.getLogger(__name__)
 
+GROUPS_AT_ONCE = 200  # groups whose offsets are checked for expiry without a pause
+
 _NO_CHANGE: StateChange[None] = StateChange((), None)
 
 
@@ -72,6 +75,7 @@ class GroupCoordinator:
         """`new_uuid` returns the unique part of a classic member's id. `new_member_id` returns the id of a member of a
         consumer group that sends none; by default it is `new_uuid`. Settings are per group id."""
         self.groups: dict[str, Group] = {}
+        self._unchecked: deque[str] = deque()  # groups whose offsets have to be checked for expiry
         self.offsets = CommittedOffsets(
             self._ensure,
             retention_ms=settings.offsets_retention_ms,
@@ -256,18 +260,24 @@ class GroupCoordinator:
         return StateChange(records, None, is_atomic=False) if records else None
 
     def _expire(self, now_ms: int) -> StateChange[None]:
-        """Delete expired offsets, and groups that have neither members nor offsets."""
-        self._schedule_expiry(now_ms)
+        """Delete expired offsets, and groups that have neither members nor offsets: of some groups at a time."""
+        if not self._unchecked:
+            self._unchecked.extend(self.groups)
         records: list[CoordinatorRecord] = []
-        for group in self.groups.values():
+        for _ in range(min(GROUPS_AT_ONCE, len(self._unchecked))):
+            group = self.groups.get(self._unchecked.popleft())
+            if group is None:
+                continue
             expired, is_without = self.offsets.plan_expire(group, now_ms)
             records += expired
             if is_without and group.is_empty and not isinstance(group, ShareGroup):
                 records += group.tombstones()
+        self._schedule_expiry(now_ms)
         return StateChange(records, None, is_atomic=False)
 
     def _schedule_expiry(self, now_ms: int) -> None:
-        self._timers.schedule("expire", now_ms + self._settings.retention_check_interval_ms, self._expire)
+        wait_ms = 0 if self._unchecked else self._settings.retention_check_interval_ms
+        self._timers.schedule("expire", now_ms + wait_ms, self._expire)
 
     # Replay
 

@@ -34,6 +34,7 @@ _log = logging.getLogger(__name__)
 
 TOPIC = "__transaction_state"
 ABORTS_AT_ONCE = 8  # transactions that are aborted without a pause
+EXPIRE_AGAIN_MS = 100  # until the next transactional ids are removed, if more have expired
 MARKERS_AT_ONCE = 32  # markers that are written without a pause
 R = TypeVar("R")
 Answer: TypeAlias = Callable[[R, int], None]
@@ -276,6 +277,8 @@ class TransactionCoordinator:
         if now_ms >= self._expire_ms:
             self._expire_ms = now_ms + self._config.expire_interval_ms
             self.runtime.change_all(lambda shard: shard.expire(now_ms), now_ms)
+            if any(shard.may_expire_more for shard in self.runtime.active()):
+                self._expire_ms = now_ms + EXPIRE_AGAIN_MS
         self.markers.tick(now_ms)
         due = [end for due_ms, end in self._uncompleted if due_ms <= now_ms]
         self._uncompleted = [one for one in self._uncompleted if one[0] > now_ms]

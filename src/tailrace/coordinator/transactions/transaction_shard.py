@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from tailrace.coordinator.shard import CoordinatorRecord, Part, StateChange
@@ -32,6 +33,8 @@ from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.messages import TransactionLogKey, TransactionLogValue
 
 _log = logging.getLogger(__name__)
+
+EXPIRED_AT_ONCE = 500  # transactional ids that are removed without a pause
 
 _S = TransactionState
 R = TypeVar("R")
@@ -66,6 +69,7 @@ class TransactionShard:
         self.coordinator_epoch = coordinator_epoch
         self._settings = settings
         self.transactions: dict[str, Transaction] = {}
+        self.may_expire_more = False  # True if `expire` has left transactional ids that are to be removed
         self._ends: dict[str, TransactionEnd] = {}  # the ends of this shard whose markers are being written
 
     # Replay
@@ -270,13 +274,15 @@ class TransactionShard:
         return self._fence(transaction, None, now_ms)
 
     def expire(self, now_ms: int) -> StateChange[None] | None:
-        """Remove transactional ids that were not used for transactional.id.expiration.ms."""
+        """Remove some transactional ids that were not used for transactional.id.expiration.ms."""
         latest = now_ms - self._settings.expiration_ms
-        expired = [
+        idle = (
             one
             for one in self.transactions.values()
             if one.facts.state in IDLE and one.pending is None and one.facts.last_update_ms <= latest
-        ]
+        )
+        expired = list(islice(idle, EXPIRED_AT_ONCE))
+        self.may_expire_more = len(expired) == EXPIRED_AT_ONCE
         if not expired:
             return None
         for one in expired:
