@@ -141,3 +141,15 @@ def test_a_stop_without_a_clean_shutdown_marker_was_unclean() -> None:
 @pytest.mark.parametrize("text", ["", "{}", "[]", "nonsense", '{"version":0,"brokerEpoch":"x"}'])
 def test_a_marker_without_an_epoch_still_means_a_clean_stop(text: str) -> None:
     assert checkpoints.read_clean_shutdown(files_with(text), PATH) == -1
+
+
+@pytest.mark.parametrize("number", ["9" * 6_000, "9223372036854775808", "\u0664"])
+def test_a_number_that_no_offset_can_be_is_malformed(number: str) -> None:
+    for text in (f"0\n{number}\norders 0 1\n", f"0\n1\norders 0 {number}\n"):
+        with pytest.raises(CorruptCheckpoint):
+            checkpoints.read_offsets(files_with(text), PATH)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"brokerEpoch": 1e999}', '{"brokerEpoch": NaN}', "[]"])
+def test_a_malformed_marker_of_a_clean_stop_has_no_epoch(text: str) -> None:
+    assert checkpoints.read_clean_shutdown(files_with(text), PATH) == -1

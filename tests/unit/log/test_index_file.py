@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from tailrace.log.disk.files import Files
-from tailrace.log.segments.indexes.index_file import CorruptIndex, IndexFile, floor_slot
+from tailrace.log.disk.files import DiskFiles, Files
+from tailrace.log.segments.indexes.index_file import INDEX_BYTES_MAX, CorruptIndex, IndexFile, floor_slot
 from tests.support.small_logs import FOLDER, new_files
 
 PATH = f"{FOLDER}/00000000000000000000.index"
@@ -137,3 +140,11 @@ def test_a_search_records_the_slots_that_it_probes() -> None:
 
 def test_nothing_is_found_in_an_empty_index() -> None:
     assert floor_slot(0, KEYS.__getitem__, 5) == -1
+
+
+def test_an_index_larger_than_any_can_be_is_corrupt_and_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "00000000000000000000.index"
+    path.touch()
+    os.truncate(path, INDEX_BYTES_MAX + 1)
+    with pytest.raises(CorruptIndex, match="an index of 2,147,483,648 bytes"):
+        assert IndexFile(DiskFiles(), str(path), 8, 400).data

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import resource
 from pathlib import Path
 
 import pytest
 
-from tailrace.log.disk.files import DiskFiles, Entry
+from tailrace.log.disk.files import WHOLE_BYTES_MAX, DiskFiles, Entry
 from tailrace.log.disk.overlay_files import OverlayFiles
 
 
@@ -140,3 +142,22 @@ def test_changes_list_the_writes_that_the_disk_would_have_seen(folder: str) -> N
     }
     assert (reported["log"].size_before, reported["log"].size) == (100, 60)
     assert reported["moved"].renamed_from == f"{folder}/small"
+
+
+def test_the_zeros_of_a_large_index_take_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "0.index"
+    path.write_bytes(b"entry")
+    os.truncate(path, 1 << 30)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    content = OverlayFiles(DiskFiles()).open(str(path)).map()
+    assert (len(content), bytes(content[:6])) == (1 << 30, b"entry\0")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KB
+
+
+def test_a_file_that_is_read_whole_has_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "leader-epoch-checkpoint"
+    path.touch()
+    os.truncate(path, WHOLE_BYTES_MAX + 1)
+    for files in (DiskFiles(), OverlayFiles(DiskFiles())):
+        with pytest.raises(OSError, match="the limit is 268,435,456"):
+            files.read(str(path))

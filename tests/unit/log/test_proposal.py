@@ -107,6 +107,12 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
     files = new_files()
     written = propose(files, filled(files), None, NOW_MS)
     assert Proposal.from_json(written.to_json()) == written
-    for bad in (b"", b"[]", b'{"version": 2}', b'{"version": 1, "before": null, "after": 5, "groups": [{"old": []}]}'):
+    for bad in (
+        b"",
+        b"[]",
+        b"[" * 100_000,
+        b'{"version": 2}',
+        b'{"version": 1, "before": null, "after": 5, "groups": [{"old": []}]}',
+    ):
         with pytest.raises((ValueError, KeyError, TypeError, IndexError)):
             Proposal.from_json(bad)

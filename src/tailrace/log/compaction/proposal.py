@@ -20,10 +20,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tailrace.log.compaction.cleaned_segment import cleaned_path
 from tailrace.log.disk import file_names
+from tailrace.log.disk.checkpoints import parse_json
 from tailrace.log.disk.files import Files, join, write_atomically
 from tailrace.log.segments.segment import SEGMENT_KINDS, Segment
 from tailrace.log.segments.segment_list import SegmentList
@@ -69,8 +70,8 @@ class Proposal(NamedTuple):
 
     @classmethod
     def from_json(cls, data: bytes) -> Proposal:
-        """Decode the output of to_json. Raise ValueError, KeyError, TypeError or IndexError for other data."""
-        value: Any = json.loads(data)
+        """Decode the output of to_json. Raise ValueError, KeyError, TypeError or AttributeError for other data."""
+        value = parse_json(data)
         if value["version"] != _VERSION:
             raise ValueError(f"version {value['version']} is unknown")
         groups = tuple(
@@ -152,7 +153,7 @@ def take(
 def _read(files: Files, directory: str) -> Proposal:
     try:
         return Proposal.from_json(files.read(join(directory, TAKEN)))
-    except (ValueError, KeyError, TypeError, IndexError, FileNotFoundError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError) as error:
         raise RefusedProposal(f"the manifest of the proposal cannot be read: {error}") from None
 
 

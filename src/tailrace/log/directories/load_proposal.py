@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from tailrace.log.disk.checkpoints import parse_json
 from tailrace.log.disk.files import Files, join, write_atomically
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
 
@@ -63,7 +64,7 @@ def _write(files: Files, path: str, rows: list[list[Any]]) -> None:
 
 
 def _read(files: Files, path: str) -> list[list[Any]]:
-    rows = json.loads(files.read(path))
+    rows = parse_json(files.read(path))
     if not isinstance(rows, list):
         raise ValueError(f"{path} is not a JSON list")
     return rows

@@ -12,13 +12,16 @@ An entries file has a version, a count, and one line per entry:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tailrace.log.disk.files import Files, replace_whole, write_atomically
 from tailrace.model.ids import Offset, TopicId, TopicPartition
 
 _VERSION = "0"
+_INTEGER = re.compile("-?[0-9]{1,19}")
 
 
 class CorruptCheckpoint(Exception):
@@ -40,20 +43,32 @@ def read_entries(files: Files, path: str, fields: int, *, missing_ok: bool) -> l
     if not lines:
         return []  # Kafka creates the file with the log and writes it later
     if lines[0].strip() != _VERSION:
-        raise CorruptCheckpoint(path, f"unknown version {lines[0]!r} in line 1")
-    if len(lines) < 2 or not lines[1].strip().isdecimal():
+        raise CorruptCheckpoint(path, f"unknown version {lines[0]!r:.200} in line 1")
+    if len(lines) < 2 or not _is_integer(lines[1].strip()):
         raise CorruptCheckpoint(path, "no count in line 2")
     rows = [line.split() for line in lines[2:] if line.strip()]
     for number, row in enumerate(rows, 3):
         if len(row) != fields or not all(_is_integer(word) for word in row[-min(fields, 2) :]):
-            raise CorruptCheckpoint(path, f"malformed line {number}: {lines[number - 1]!r}")
+            raise CorruptCheckpoint(path, f"malformed line {number}: {lines[number - 1]!r:.200}")
     if len(rows) != int(lines[1]):
         raise CorruptCheckpoint(path, f"the count is {lines[1].strip()}, but there are {len(rows)} entries")
     return rows
 
 
 def _is_integer(word: str) -> bool:
-    return word.removeprefix("-").isdecimal()
+    return _INTEGER.fullmatch(word) is not None and -(2**63) <= int(word) < 2**63
+
+
+def parse_json(data: bytes) -> Any:
+    """Return the value of a JSON text. Raise ValueError for other text, fractions, and what is nested too deeply."""
+    try:
+        return json.loads(data, parse_float=_refuse, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("the JSON text is nested too deeply") from None
+
+
+def _refuse(number: str) -> None:
+    raise ValueError(f"{number:.40} is not a whole number")
 
 
 def write_entries(files: Files, path: str, lines: Iterable[str], *, sync_name: bool = True) -> None:
@@ -135,7 +150,7 @@ def read_clean_shutdown(files: Files, path: str) -> int | None:
     if not files.exists(path):
         return None
     try:
-        return int(json.loads(files.read(path)).get("brokerEpoch", -1))
+        return int(parse_json(files.read(path)).get("brokerEpoch", -1))
     except (ValueError, AttributeError, TypeError):
         # Kafka before 3.7 left an empty file. The stop was clean, but its epoch is unknown.
         return -1

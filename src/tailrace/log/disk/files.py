@@ -25,6 +25,7 @@ from tailrace.model.system_calls import lacks
 from tailrace.records.batch import Buffer
 
 PRIVATE_UMASK: Final = 0o077
+WHOLE_BYTES_MAX: Final = 268_435_456  # of a file that is read as a whole: a metadata snapshot of millions of partitions
 _HAS_PREADV: Final = not lacks(os, "preadv")
 _HAS_FALLOCATE: Final = not lacks(os, "posix_fallocate")
 _HAS_FDATASYNC: Final = not lacks(os, "fdatasync")
@@ -258,6 +259,9 @@ class DiskFiles:
 
     def read(self, path: str) -> bytes:
         with open(_open_regular(path, os.O_RDONLY | os.O_CLOEXEC), "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > WHOLE_BYTES_MAX:
+                raise OSError(errno.EFBIG, f"the file has {size:,} bytes; the limit is {WHOLE_BYTES_MAX:,}", path)
             return file.read()
 
     def write(self, path: str, data: Buffer, *, sync: bool) -> None:
@@ -348,6 +352,11 @@ def _sync_whole(descriptor: int) -> None:
             fcntl.fcntl(descriptor, _FULL_SYNC)
             return
     os.fsync(descriptor)
+
+
+def zeros(size: int) -> memoryview:
+    """Return memory of zeros. Pages that nothing is written to take no room."""
+    return memoryview(mmap.mmap(-1, size) if size else b"")
 
 
 def _open_regular(path: str, flags: int, mode: int = 0) -> int:

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tailrace.log.disk import file_names
-from tailrace.log.disk.files import Entry, File, Files, Space, join
+from tailrace.log.disk.files import Entry, File, Files, Space, join, zeros
 from tailrace.records.batch import Buffer
 
 MAX_MEMORY = 256 * 1024 * 1024
@@ -132,17 +132,20 @@ class OverlayFile:
             size = self.size()
             content = self._read_all(size)
             if self.size() == size and len(content) == size:
-                return memoryview(content)
+                return content
             # The file was truncated or allocated meanwhile: read it again.
 
-    def _read_all(self, size: int) -> bytearray:
-        content = bytearray(size)
+    def _read_all(self, size: int) -> memoryview:
+        """Return the content, or nothing if the file is truncated meanwhile."""
+        content = zeros(size)
         may_end_in_zeros = self.path.endswith(_INDEXES)
         for position in range(0, size, _READ_CHUNK):
             wanted = min(_READ_CHUNK, size - position)
             chunk = self.read(position, wanted)
+            if len(chunk) < wanted:
+                return memoryview(b"")
             content[position : position + wanted] = chunk
-            if len(chunk) < wanted or (may_end_in_zeros and not any(chunk)):
+            if may_end_in_zeros and not any(chunk):
                 break
         return content
 

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tailrace.log.disk.checkpoints import CorruptCheckpoint
+from tailrace.log.disk.checkpoints import CorruptCheckpoint, parse_json
 from tailrace.log.disk.files import Files, write_atomically
 from tailrace.model.ids import LeaderEpoch
 
@@ -31,12 +31,12 @@ class QuorumState:
         if not files.exists(path):
             return None
         try:
-            content = json.loads(files.read(path))
+            content = parse_json(files.read(path))
             if content["data_version"] not in (0, 1):
                 raise CorruptCheckpoint(path, f"unknown version {content['data_version']!r}")
             voters = tuple(int(one["voterId"]) for one in content.get("currentVoters", ()))
             return cls(int(content["leaderId"]), int(content["leaderEpoch"]), voters)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise CorruptCheckpoint(path, f"malformed: {error!r}") from None
 
     def write(self, files: Files, path: str, kraft_version: int) -> None:

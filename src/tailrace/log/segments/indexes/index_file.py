@@ -12,9 +12,12 @@ It is the common part of both sparse indexes. Three facts shape it:
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from tailrace.log.disk.files import Files, write_atomically
 from tailrace.records.batch import Buffer
+
+INDEX_BYTES_MAX: Final = 2**31 - 1  # of segment.index.bytes
 
 
 class CorruptIndex(Exception):
@@ -50,6 +53,11 @@ class IndexFile:
             return bytearray()
         file = self._files.open(self.path, read_only=True)
         try:
+            size = file.size()
+            if size > INDEX_BYTES_MAX:
+                raise CorruptIndex(
+                    self.path, f"an index of {size:,} bytes; segment.index.bytes allows {INDEX_BYTES_MAX:,}"
+                )
             mapped = file.map()
         finally:
             file.close()
