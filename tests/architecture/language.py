@@ -57,6 +57,7 @@ _ALLOWED_NAMES = {
 }  # fmt: skip
 _BANNED = [(re.compile(rf"\b(?:{words})\b", re.IGNORECASE), instead) for words, instead in BANNED.items()]
 _OPENING = re.compile(r"(?:What|Whether|Who|Whom|Whose|Of)\b")
+_NOUN_OPENING = re.compile(r"(?:An?|The|Each|Every|All|Some|Both|One|Two|Three|With|By)\b")
 # "…; a KafkaError if it is unknown": a clause without a verb.
 _BARE_ERROR = re.compile(
     r"(?:^|[;.]\s+)(?:an?\s+)?`?(?:[A-Z]\w*(?:Error|Config|Frame|Batch|Failed|Voter|Checkpoint|Type)|[A-Z]+(?:_[A-Z]+)+)`?\s+"
@@ -98,6 +99,10 @@ def _of_module(path: Path, text: str) -> Iterator[Finding]:
                 docstrings.add(id(place.value))  # type: ignore[attr-defined]
                 if _OPENING.match(docstring):
                     yield Finding(path, place.lineno, "docstring opens with a question word", _short(docstring))
+                if _NOUN_OPENING.match(docstring) and _returns_a_value(node):
+                    yield Finding(
+                        path, place.lineno, "function docstring without a verb (better: Return …)", _short(docstring)
+                    )
                 if not isinstance(node, ast.Module) and _BARE_ERROR.search(docstring):
                     yield Finding(path, place.lineno, "error without a verb (better: Raise … if)", _short(docstring))
                 yield from _of_prose(path, place.lineno, docstring)
@@ -109,6 +114,14 @@ def _of_module(path: Path, text: str) -> Iterator[Finding]:
             yield from _banned(path, node.lineno, _CODE.sub("CODE", node.value))
     yield from _of_names(path, tree)
     yield from _of_comments(path, text)
+
+
+def _returns_a_value(node: ast.AST) -> bool:
+    """Return True for a function with a result, except properties (nouns) and scripts (which describe their events)."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.returns is None:
+        return False
+    is_property = any("property" in ast.unparse(one) for one in node.decorator_list)
+    return not is_property and ast.unparse(node.returns) not in ("None", "NoReturn", "Script")
 
 
 def _of_names(path: Path, tree: ast.AST) -> Iterator[Finding]:

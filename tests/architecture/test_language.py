@@ -43,6 +43,11 @@ def test_all_texts_of_the_repository_have_no_findings() -> None:
         (f"{TOLD}_acls = 1\n", [f'"{TOLD}" in a name']),
         (f"def read({TOLD}: int) -> None: ...\n", [f'"{TOLD}" in a name']),
         ("size=file.tell()\n", []),
+        (
+            'def size() -> int:\n    """The size of a log."""\n',
+            ["function docstring without a verb (better: Return …)"],
+        ),
+        ('class Log:\n    @property\n    def size(self) -> int:\n        """The size of a log."""\n', []),
         ("def is_open() -> None: ...\n", ["a question as a name, but the result is None"]),
         ("def is_open() -> bool: ...\n", []),
         (

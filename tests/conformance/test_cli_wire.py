@@ -47,7 +47,7 @@ class Command:
 
     @contextmanager
     def start(self, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-        """A running command. It is ended if the test fails or times out."""
+        """Start a command. It is ended if the test fails or times out."""
         command = [sys.executable, "-m", "tailrace", *map(str, arguments), "--bootstrap", self.bootstrap]
         pipe = subprocess.PIPE
         # A test suite in the background of a shell ignores Ctrl-C, and its children would inherit that.

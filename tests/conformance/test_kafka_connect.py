@@ -53,7 +53,7 @@ def names_of(topic: str) -> tuple[str, str]:
 
 
 def group_settings(bootstrap: str, name: str, **more: str) -> Config:
-    """Settings of distributed workers. The topics are named after the test, because tests share a broker."""
+    """Return the settings of distributed workers. The topics are named after the test, because tests share a broker."""
     settings = {"bootstrap.servers": bootstrap, "group.id": name}
     for kind in ("config", "offset", "status"):
         settings |= {f"{kind}.storage.topic": f"{name}-{kind}s", f"{kind}.storage.replication.factor": "1"}

@@ -41,7 +41,7 @@ def migrate(*arguments: object, controllers: Sequence[str]) -> None:
 
 @contextmanager
 def running(kafka: KafkaInstallation, target: Path) -> Iterator[list[MigratedController]]:
-    """The controller processes of a migration."""
+    """Run the controller processes of a migration."""
     with ExitStack() as stack:
         nodes = []
         for path in sorted(target.glob("controller-*/controller.properties")):
@@ -180,7 +180,7 @@ def test_a_migrated_tailrace_node_keeps_all_its_state(kafka: KafkaInstallation, 
 def grown(
     kafka: KafkaInstallation, tmp_path: Path, target: Path, first: TailraceProcess, expected: list[bytes]
 ) -> None:
-    """A broker of Tailrace and one of Kafka join, and get a replica of every partition."""
+    """Let a broker of Tailrace and one of Kafka join, and give them a replica of every partition."""
     bootstrap = (target / "broker.properties").read_text().split("controller.quorum.bootstrap.servers=")[1].split()[0]
     below = {
         "process.roles": "broker",

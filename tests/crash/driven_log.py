@@ -198,7 +198,7 @@ class Driver:
         self._now(partition, history=before.history + new)
 
     def _now(self, partition: TopicPartition, **changes: object) -> None:
-        """The outcome after an action: everything below the recovery point is durable."""
+        """Return the outcome after an action: everything below the recovery point is durable."""
         log, before = self.log(partition), self.outcomes[partition]
         # Deleting records takes the recovery point along without anything having been flushed.
         durable = before.floor if log.recovery_point == log.log_start_offset else log.recovery_point
@@ -211,7 +211,7 @@ class Driver:
         )
 
     def change(self, partition: TopicPartition, action: Callable[[PartitionLog], object], **changes: object) -> None:
-        """Anything that leaves the batches as they are: roll, flush, retention, delete-records, put-off work."""
+        """Change the log without changing its batches: roll, flush, retention, delete records, or deferred work."""
 
         def act() -> None:
             action(self.log(partition))
@@ -336,7 +336,7 @@ class Driver:
         self.run(act)
 
     def close(self) -> None:
-        """A clean stop."""
+        """Stop cleanly."""
 
         def act() -> None:
             self.directory.close(self.now_ms)

@@ -62,7 +62,7 @@ def explore(driver: Driver, *, seed: int = 0, effort: int = 1, first: int = 0, o
 
 
 def some_states(driver: Driver, *, seed: int, count: int) -> list[tuple[MemoryFiles, Expectation]]:
-    """States drawn at random, with what may be found in them; every other one such that recovery has to cut."""
+    """Return random crash states with their expected contents. Recovery has to cut at least half of them."""
     rng = Random(seed)
     points = [point for point in crash_points(driver.files) if point.pending]
     found: list[tuple[MemoryFiles, Expectation]] = []
@@ -160,7 +160,7 @@ def view(log: PartitionLog) -> RecoveredLog:
 
 
 def significant(tree: dict[str, bytes]) -> dict[str, bytes]:
-    """Files and bytes without the clean-shutdown marker and without the zeros of a preallocated segment."""
+    """Return the files without the clean-shutdown marker and without the zeros of a preallocated segment."""
     return {
         name: data.rstrip(b"\0") if name.endswith(".log") else data
         for name, data in tree.items()

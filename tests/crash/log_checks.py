@@ -65,7 +65,7 @@ class NaiveReplay:
 
 
 def check_log(log: PartitionLog, deleted_below: int = 0) -> None:
-    """Bounds, batches, indexes, producers, epochs and reads all agree with the bytes in the segments.
+    """Check that bounds, batches, indexes, producers, epochs and reads agree with the bytes in the segments.
 
     What was `deleted_below` an offset may be back after a crash, if no checkpoint had the new log start yet; the epoch
     of those records may have been forgotten meanwhile.
@@ -97,7 +97,7 @@ def check_log(log: PartitionLog, deleted_below: int = 0) -> None:
 
 
 def _batches_of(segment: Segment) -> list[tuple[RecordBatch, int]]:
-    """The batches with their positions, split off the file's bytes up to `size`."""
+    """Return the batches of the file's first `size` bytes, with their positions."""
     data = segment.log.read(0, segment.size)
     assert len(data) == segment.size, f"{segment}: the file has only {len(data)} bytes"
     found, position = [], 0
@@ -108,7 +108,7 @@ def _batches_of(segment: Segment) -> list[tuple[RecordBatch, int]]:
 
 
 def check_indexes(segment: Segment, batches: list[tuple[RecordBatch, int]]) -> None:
-    """Every entry of both sparse indexes is right, and the largest timestamp is known."""
+    """Check that every entry of both sparse indexes is right, and that the largest timestamp is known."""
     segment.offset_index.check()
     segment.time_index.check()
     last_offset_at = {position: batch.last_offset for batch, position in batches}
@@ -185,7 +185,7 @@ def check_epochs(log: PartitionLog, deleted_below: int) -> None:
 
 
 def check_reads(log: PartitionLog) -> None:
-    """A read at the first and the last offset of every batch, and between, finds that batch."""
+    """Check that a read at the first, the last and an inner offset of every batch finds that batch."""
     for segment in log.segments:
         for header in segment.headers():
             for offset in {header.base_offset, (header.base_offset + header.last_offset) // 2, header.last_offset}:

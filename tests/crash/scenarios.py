@@ -76,7 +76,7 @@ def roll_without_flush() -> Driver:
 
 
 def roll_with_late_flushes() -> Driver:
-    """Sealed segments are synced on another thread, after more appends and a checkpoint."""
+    """Sync sealed segments on another thread, after more appends and a checkpoint."""
     driver = Driver(small_segments())
     waiting: list[Any] = []
 
@@ -108,7 +108,7 @@ def roll_with_late_flushes() -> Driver:
 
 
 def epochs_written_late() -> Driver:
-    """Epochs change, records are flushed and noted as such, and the file with the epochs comes behind, when it does."""
+    """Change epochs and flush records. The file with the epochs is written later, or not at all."""
     driver = Driver(small_segments())
     waiting: list[Work] = []
     driver.directory.flush_by(waiting.append, lambda error: None)
@@ -139,7 +139,7 @@ def epochs_written_late() -> Driver:
 
 
 def checkpoints_written_late() -> Driver:
-    """Offsets are noted beside the log, which is truncated meanwhile, deleted, and created again."""
+    """Write checkpoints of a log that is meanwhile truncated, deleted, and created again."""
     driver = Driver(small_segments())
     waiting: list[Work] = []
     driver.directory.flush_by(waiting.append, lambda error: None)
@@ -173,7 +173,7 @@ def checkpoints_written_late() -> Driver:
 
 
 def roll_after_flush(*, preallocate: bool = False) -> Driver:
-    """Sealed with nothing left to flush: the recovery point is where the next segment starts."""
+    """Roll a segment that is completely flushed: the recovery point is where the next segment starts."""
     driver = Driver(small_segments(preallocate=preallocate))
     partition = driver.create()
     producers = _Producers(driver, partition)
@@ -411,7 +411,7 @@ def topics() -> Driver:
 
 
 def many_topics() -> Driver:
-    """Logs that are made together, one of them in the place of another."""
+    """Create several logs together, one of them in the folder of a deleted one."""
     driver = Driver(small_segments())
     old = driver.create("first", TopicId(uuid.UUID(int=5)))
     fill(driver, old, 3)
@@ -426,7 +426,7 @@ def many_topics() -> Driver:
 
 
 def follower_with_gaps() -> Driver:
-    """A follower of a compacted leader: offsets jump, also where it rolls."""
+    """Append a follower's batches of a compacted leader: there are gaps between offsets, also at a roll."""
     driver = Driver(small_segments(cleanup_policy=frozenset({"compact"})))
     partition = driver.create()
     for number, offset in enumerate((3, 4, 9, 15, 16, 30, 31)):
@@ -439,7 +439,7 @@ def follower_with_gaps() -> Driver:
 
 
 def compaction() -> Driver:
-    """Old values go, groups of segments become one, a whole segment becomes empty."""
+    """Compact a log: old values are removed, groups of segments are merged, and a whole segment becomes empty."""
     driver = Driver(small_segments(cleanup_policy=frozenset({"compact"}), delete_retention_ms=50))
     partition = driver.create()
 
@@ -487,7 +487,7 @@ def compaction_of_transactions() -> Driver:
 
 
 def proposed_compaction() -> Driver:
-    """A log that was compacted elsewhere replaces the present one."""
+    """Replace a log by one that was compacted elsewhere."""
     driver = Driver(small_segments(cleanup_policy=frozenset({"compact"}), delete_retention_ms=50))
     partition = driver.create()
     producers = _Producers(driver, partition)
@@ -505,7 +505,7 @@ def proposed_compaction() -> Driver:
 
 
 def split() -> Driver:
-    """A segment from before offsets were kept from overflowing: opening it cuts it in parts."""
+    """Open a segment whose offsets overflow, as old versions wrote it, so that it is split."""
     offsets = (0, 1, 2**31 + 5, 2**31 + 6, 2**32 + 9)
     stored = [
         StoredBatch(offset, offset + 1, bytes(batch((b"k", value(offset)), base_offset=offset, leader_epoch=0)))

@@ -38,7 +38,7 @@ class MovingFiles(RecordingFiles):
 
 
 def with_a_load(config: TopicConfig, before: int, first: int) -> MemoryFiles:
-    """A directory that was stopped cleanly with some records in it, and a load of three segments beside it."""
+    """Make a directory that was stopped cleanly with some records, and a load of three segments beside it."""
     files = MemoryFiles()
     directory = LogDirectory(files, "/data", new_id=lambda: "id")
     directory.load(lambda topic: config, NOW_MS)

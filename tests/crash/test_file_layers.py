@@ -75,7 +75,7 @@ def random_step(rng: Random) -> Callable[[Workbench], object]:
 
 
 def outcome(step: Callable[[Workbench], object], bench: Workbench) -> object:
-    """A result, or what kind of error there was."""
+    """Return a result, or the kind of the error."""
     try:
         return step(bench)
     except OSError as error:
@@ -105,7 +105,7 @@ def test_a_lock_is_held_once() -> None:
 
 
 def trees(files: RecordingFiles, index: int) -> list[dict[str, bytes]]:
-    """All distinct states of a crash after `index` operations without torn writes."""
+    """Return all distinct states of a crash after `index` operations without torn writes."""
     (point,) = [point for point in crash_points(files) if point.index == index]
     found: list[dict[str, bytes]] = []
     for mask in range(2 ** len(point.pending)):

@@ -25,7 +25,7 @@ Row = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...
 
 
 def sample(kind: str, size: int) -> bytes:
-    """`size` bytes: noise, or words that repeat as those of records do."""
+    """Return `size` bytes: noise, or repeated words like those of real records."""
     dice = random.Random(f"{kind} {size}")
     if kind == "noise":
         return dice.randbytes(size)
@@ -57,7 +57,7 @@ def rows(base_offset: int, *, headers: bool, gaps: bool) -> list[Row]:
 
 
 def batch_cases() -> list[dict[str, Any]]:
-    """Arguments for a builder, and the shape of its records."""
+    """Return the arguments for a builder, and the shape of its records."""
     cases: list[dict[str, Any]] = []
     for codec, timestamp_type in itertools.product(CODECS, ("CreateTime", "LogAppendTime")):
         for magic in (0, 1, 2) if codec != "zstd" else (2,):

@@ -71,7 +71,7 @@ def assert_serves_as_kafka(directory: LogDirectory, manifest: dict[str, Any]) ->
 
 
 def lines(path: Path) -> list[str]:
-    """A checkpoint's version and count, then its entries: the order in which a hash map gave them means nothing."""
+    """Return a checkpoint's version and count, then its entries sorted: their order has no meaning."""
     version, number, *entries = path.read_text().splitlines()
     return [version, number, *sorted(entries)]
 

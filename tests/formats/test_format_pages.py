@@ -17,7 +17,7 @@ ROW = re.compile(r"^\| (\d+) \| (\d*) \|", re.MULTILINE)
 
 
 def blocks(page: str) -> list[tuple[str, str, str]]:
-    """(language, file name, content) of every fenced block."""
+    """Return (language, file name, content) of every fenced block."""
     return BLOCK.findall((PAGES / page).read_text())
 
 
@@ -28,7 +28,7 @@ def run_example(page: str) -> None:
 
 
 def bytes_of(content: str) -> bytes:
-    """The bytes of a hex block; what follows a bar is a remark."""
+    """Return the bytes of a hex block. Text after a bar is a remark."""
     return bytes.fromhex(" ".join(line.partition("|")[0] for line in content.splitlines()))
 
 

@@ -31,7 +31,7 @@ CRASHED = [name for name in NAMES if golden(name).manifest["ended"] == "crashed"
 
 
 def assert_reads_as_kafka(log: PartitionLog, expected: dict[str, Any]) -> None:
-    """Batches and their records, aborted transactions, the stable end, and lookups by time."""
+    """Compare batches, records, aborted transactions, the last stable offset and lookups by time with Kafka's."""
     log.advance_high_watermark(log.log_end_offset)
     assert log.last_stable_offset == expected["stable_offset"]
     assert aborted_of(log) == expected["aborted"]
@@ -71,7 +71,7 @@ def test_recovery_and_a_clean_stop_leave_the_files_that_kafka_leaves(name: str, 
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Every file's bytes but those that are kept aside or on their way out."""
+    """Return every file's bytes, except those of files that are set aside or being deleted."""
     return {
         path.name: path.read_bytes() for path in folder.iterdir() if path.suffix not in (file_names.DELETED, ".broken")
     }

@@ -21,7 +21,7 @@ SPARSE_INDEXES = (file_names.OFFSET_INDEX, file_names.TIME_INDEX)
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Every file's bytes, but for indexes on their way out: it does not matter whether those were written out."""
+    """Return every file's bytes, except those of indexes that are being deleted, which may be written or not."""
     return {path.name: b"" if path.name.endswith("index.deleted") else path.read_bytes() for path in folder.iterdir()}
 
 

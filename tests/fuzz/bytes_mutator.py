@@ -18,7 +18,7 @@ def with_invalid_text(data: bytes) -> bytes:
 
 
 def damage(data: bytes, dice: random.Random, times: int = 1) -> bytes:
-    """Some bytes flipped, overwritten with numbers at the limits, cut, repeated or put in."""
+    """Flip, overwrite, cut, repeat or insert some bytes."""
     damaged = bytearray(data)
     for _ in range(times):
         _damage_once(damaged, dice)

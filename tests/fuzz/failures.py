@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def place_of(error: BaseException) -> str:
-    """The kind of an error and the line that raised it."""
+    """Return the kind of an error and the line that raised it."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {'/'.join(Path(last.filename).parts[-2:])}:{last.lineno}"
 

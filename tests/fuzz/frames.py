@@ -9,7 +9,7 @@ FRAME_BYTES_MAX = 1_000_000
 
 
 def split_frames(data: bytes) -> list[bytes]:
-    """The frames of an input; what is left over, if its size is wrong, is one more."""
+    """Return the frames of an input. A rest whose size is wrong is one more frame."""
     frames = []
     position = 0
     while len(data) - position >= 4:

@@ -52,7 +52,7 @@ CONFIGS = [
 
 
 def good_records() -> list[bytes]:
-    """Batches and messages of every format and codec."""
+    """Return batches and messages of every format and codec."""
     rows = [
         Record(offset, NOW_MS + offset, TimestampType.CREATE_TIME, b"key %d" % offset, b"value" * offset)
         for offset in range(3)
@@ -154,7 +154,7 @@ class RecordTarget:
 
 
 def check_readable(log: PartitionLog, offset: int) -> None:
-    """Every batch from an offset on is whole, and nothing is missing between them."""
+    """Check that every batch from an offset on is whole, and that no offset is missing between them."""
     log.advance_high_watermark(log.log_end_offset)
     while offset < log.log_end_offset:
         found = log.read(offset, READ_BYTES, at_least_one=True)

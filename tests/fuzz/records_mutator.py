@@ -38,7 +38,7 @@ def _change_field(data: bytes, dice: random.Random) -> bytes:
 
 
 def repaired(data: bytes) -> bytes:
-    """With the size and the checksum that the first batch or message should have, if it is one batch."""
+    """Return the data with the right size and checksum of its first batch or message, if it is only one batch."""
     fixed = bytearray(data)
     if len(fixed) < 17:
         return data

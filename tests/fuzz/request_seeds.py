@@ -44,7 +44,7 @@ def request_frame(request: Any, version: int, correlation_id: int) -> bytes:
 
 
 def seed_frames(side: Any) -> list[bytes]:
-    """`side` knows topic ids, as the sides of the comparison do."""
+    """Return the frames to begin with. `side` knows topic ids, as the sides of the comparison do."""
     frames = []
     for _, make in cases():
         request = make(side)

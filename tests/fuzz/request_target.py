@@ -167,7 +167,7 @@ class RequestTarget:
         self._check_steady()
 
     def replay(self, inputs: Sequence[bytes]) -> None:
-        """Inputs that a new broker meets one after the other, and then its stop and start."""
+        """Send inputs to a new broker one after another, then stop and restart the broker."""
         self.renew()
         for data in inputs:
             self.run(data)
@@ -254,7 +254,7 @@ class RequestTarget:
                 raise InvariantBroken("what was acknowledged is not there")
 
     def _fetch_well(self, offset: int) -> bytes:
-        """Records from an offset on, as far as one segment has them."""
+        """Fetch the records from an offset on, up to the end of its segment."""
         fetch = FetchRequest(replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=10_000_000)
         partition = fetch.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=10_000_000)
         fetch.topics = [fetch.FetchTopic(topic=STEADY, partitions=[partition])]
@@ -316,7 +316,7 @@ def describe(frame: bytes | None) -> str:
 
 
 def check_reply(reply: Reply, frame: bytes) -> Any:
-    """The answer to a frame, decoded as its sender does; None where there is none."""
+    """Decode the reply to a frame as its sender does and return it, or return None without a reply."""
     if reply.parts is None:
         return None
     data = b"".join(part.read() if isinstance(part, FileSlice) else bytes(part) for part in reply.parts)

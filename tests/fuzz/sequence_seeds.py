@@ -25,12 +25,12 @@ _SUBSCRIPTION: Final = b"\0\1\0\0\0\1\0\6orders\xff\xff\xff\xff\0\0\0\0"
 
 
 def wait(milliseconds: int) -> bytes:
-    """A step in which time passes."""
+    """Return a step in which time passes."""
     return _WAIT + struct.pack(">I", milliseconds)
 
 
 def close(client: int) -> bytes:
-    """A step in which a client's connection closes."""
+    """Return a step in which a client's connection closes."""
     return _CLOSE + bytes([client])
 
 

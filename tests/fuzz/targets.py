@@ -22,7 +22,7 @@ class Target(Protocol):
         """Reset the target."""
 
     def pieces(self, data: bytes) -> list[bytes]:
-        """An input in parts, of which some may be left out."""
+        """Return an input in parts, some of which may be left out."""
 
 
 NAMES = ("requests", "sequences", "listeners", "records", "directories", "metadata", "answers")

@@ -47,7 +47,7 @@ def read_tree(root: Path) -> dict[str, bytes]:
 
 
 def mutate_tree(packed: bytes, dice: random.Random, others: list[bytes]) -> bytes:
-    """Files damaged, missing, exchanged or under another name."""
+    """Damage, remove, exchange or rename files."""
     tree = unpack_tree(packed)
     if not tree:
         return dice.choice(others)
@@ -87,7 +87,7 @@ _NAMES = (
 
 
 def _damage_log(data: bytes, dice: random.Random) -> bytes:
-    """Damage one batch, and as a rule make its checksum right again."""
+    """Damage one batch, and mostly correct its checksum."""
     starts = []
     position = 0
     while position + 17 <= len(data):

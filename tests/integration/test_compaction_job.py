@@ -30,7 +30,7 @@ from tests.support.random_compacted import (
 
 
 def compacted_twice(tmp_path: Path, seed: int, *, rounds: int = 3, **limits: int) -> None:
-    """The log grows and is compacted by both, in rounds; the second is after the delete horizons of the first."""
+    """Let both compact a growing log in two rounds. The second round is after the delete horizons of the first."""
     log = RandomLog(seed)
     here, there = tmp_path / "here", tmp_path / "there"
     now_ms = NOW_MS

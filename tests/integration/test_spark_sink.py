@@ -187,7 +187,7 @@ def lose(query: SinkQuery, message: Any) -> None:
 
 
 def half_committed(query: SinkQuery) -> None:
-    """Batch 0 is decided, but one of its two transactions is aborted before the commit."""
+    """Commit batch 0 after one of its two transactions was aborted, so that only the other one is visible."""
     writer = query.begin()
     messages = [query.task(writer, 0, number, values) for number, values in enumerate(rows(query, 0))]
     lose(query, messages[1])

@@ -38,7 +38,7 @@ def broker(tmp_path: Path) -> Iterator[tailrace.Broker]:
 
 @pytest.fixture(params=["wire", "files"])
 def source(request: pytest.FixtureRequest, broker: tailrace.Broker) -> dict[str, str]:
-    """The source of a stream; the same tests run for both."""
+    """Return the source of a stream. The same tests run for both sources."""
     if request.param == "files":
         return {"path": broker.data, "startingOffsets": "earliest"}
     return {"kafka.bootstrap.servers": broker.bootstrap, "startingOffsets": "earliest", **IMPATIENT}

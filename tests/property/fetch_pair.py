@@ -143,7 +143,7 @@ class FetchPair:
         return list(self.node.partitions)
 
     def ask(self, request: FetchRequest, version: int) -> tuple[FetchResponse, FetchResponse]:
-        """Our answer and Kafka's, the session's id in Kafka's translated to ours."""
+        """Return our answer and Kafka's. The session id in Kafka's answer is replaced by ours."""
         ours = self._ask_us(request, version)
         asked = request.session_id
         request.session_id = self.sessions.get(asked, asked)
@@ -184,7 +184,7 @@ def _fields(one: Any) -> dict[str, Any]:
 
 
 def reported(response: FetchResponse) -> dict[str, Any]:
-    """An answer as plain values, records as bytes."""
+    """Return an answer as plain values, with records as bytes."""
     return {
         "throttle": response.throttle_time_ms,
         "error": response.error_code,

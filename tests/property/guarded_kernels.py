@@ -83,7 +83,7 @@ def good_messages(dice: random.Random, offset: int) -> bytes:
 
 
 def hostile_log(dice: random.Random, *, is_plain: bool) -> bytes:
-    """A few batches end to end, damaged as often as not, often with a checksum that holds, cut at the end at times."""
+    """Draw a few batches end to end. Half are damaged, many have a right checksum, and some are cut at the end."""
     out = b""
     offset = dice.choice((0, 100, 2**63 - 1000))
     for _ in range(dice.randrange(4)):
@@ -102,7 +102,7 @@ def hostile_log(dice: random.Random, *, is_plain: bool) -> bytes:
 
 
 def outcome(run: Callable[[], Any]) -> Any:
-    """The result, or the error: its kind and its words."""
+    """Return the result, or the kind and the text of the error."""
     try:
         return run()
     except (IndexError, struct.error):
@@ -234,7 +234,7 @@ def try_cleaner(pair: Pair, dice: random.Random) -> None:
 
 
 def hostile_strings(dice: random.Random, number: int) -> tuple[bytes, bytes, bytes | None]:
-    """Ends, contents and validity of a column, mostly right."""
+    """Draw ends, contents and validity of a column, mostly right."""
     sizes = [dice.choice((0, 1, 7, 30)) for _ in range(number)]
     ends = [0]
     for size in sizes:
@@ -387,7 +387,7 @@ def walked(module: Any, data: Any, count: int, base_timestamp: int, needs_keys: 
 
 
 def request_frames() -> list[bytes]:
-    """Requests that the request kernels read: Produce, Fetch and OffsetCommit in the versions that they know."""
+    """Draw Produce, Fetch and OffsetCommit requests in the versions that the request kernels read."""
     topic = ProduceRequest.TopicProduceData(
         name="t",
         topic_id=b"\2" * 16,

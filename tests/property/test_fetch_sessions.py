@@ -81,7 +81,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.run_pending()
 
     def run_pending(self) -> None:
-        """Both are still waiting, or both are answered."""
+        """Check that both requests still wait, or that both are answered."""
         if self.waiting is None:
             return
         incremental, everything = self.waiting
@@ -113,7 +113,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     @rule(n=NUMBERS, data=st.data())
     def move(self, n: int, data: st.DataObject) -> None:
-        """The client asks for another offset: mostly the end, as after taking what there is."""
+        """Request another offset: mostly the log end, as a client that has read everything does."""
         if self.waiting is not None:
             self.end_waiting()
         partition = self.partitions[n]

@@ -267,7 +267,7 @@ class LogLikeAList(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**16))
     def cut_power(self, seed: int) -> None:
-        """Some of what was not synced is lost."""
+        """Lose some of the unsynced changes."""
         self.directory.abandon()
         self._note_flushed()
         rng = Random(seed)
@@ -280,7 +280,7 @@ class LogLikeAList(RuleBasedStateMachine):
         self._take_start()
 
     def _take_end(self) -> None:
-        """A truncation into a gap is forgotten: the log ends after its last batch."""
+        """Copy the log end to the model. A truncation into a gap is lost: the log ends after its last batch."""
         after_last = self.model.batches[-1].last_offset + 1 if self.model.batches else 0
         assert self.log.log_end_offset == max(after_last, self.log.segments.active.base_offset)
         self.model.end = self.log.log_end_offset
@@ -302,7 +302,7 @@ class LogLikeAList(RuleBasedStateMachine):
         self._take_end()
 
     def _take_start(self) -> None:
-        """The log start is the one in the checkpoint, or the one in memory, if segments went by it."""
+        """Copy the log start to the model. It is that of the checkpoint, or a later one if segments were removed."""
         assert self.durable_start <= self.log.log_start_offset <= max(self.model.start, self.durable_start)
         self.model.start = self.model.high_watermark = self.log.log_start_offset
         self.floor = max(self.floor, 0)

@@ -194,7 +194,7 @@ def offsets_in(shards: Any) -> dict[tuple[str, str, int], tuple[int, int, str]]:
 
 @cache
 def the_world() -> World:
-    """One for all examples: it takes longer to make than an example takes."""
+    """Return one world for all examples, because building it takes longer than an example."""
     return World()
 
 

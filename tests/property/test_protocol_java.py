@@ -118,7 +118,7 @@ def test_old_kafka_reads_and_writes_the_same_bytes_in_dropped_versions(kafka: Ka
 
 
 def form_of(struct: Struct, version: int) -> dict[str, Any]:
-    """As to_dict, with fields that version does not have where they are set."""
+    """Return the fields like `to_dict`, and also fields that the version does not have, if they are set."""
     form: dict[str, Any] = {}
     for field in struct.SCHEMA.fields:
         value = getattr(struct, field.attribute)
@@ -191,7 +191,7 @@ DECODERS = {
 
 
 def reported_by_kafka(log_oracle: LogOracle, file: Path, decoder: str) -> list[tuple[Any, Any]]:
-    """Keys and payloads that DumpLogSegments prints for the records in file."""
+    """Return the keys and payloads that DumpLogSegments prints for the records of a file."""
     found = []
     for line in log_oracle.dump(file, options=[decoder, "--deep-iteration"]).splitlines():
         if line.startswith("| offset: "):

@@ -23,7 +23,7 @@ EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
 def kio_classes() -> dict[str, dict[int, str]]:
-    """The path of kio's class for each version of each message, by our name for the message."""
+    """Return the path of kio's class for each version of each message, by our name of the message."""
     found: dict[str, dict[int, str]] = {}
     for versions in schema_name_map.values():
         for version, paths in versions.items():

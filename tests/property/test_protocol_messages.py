@@ -38,7 +38,7 @@ def check_agreement(name: str, seed: int) -> None:
 
 
 def check_mutations(name: str, seed: int, mutations: int) -> None:
-    """Damaged bytes give a message or MalformedMessage; what gives a message can be written again, or is refused."""
+    """Check that damaged bytes raise MalformedMessage or give a message that can be written or is refused."""
     dice = random.Random(seed)
     for version in message_class(name).SCHEMA.versions:
         read = message_class(name).reader(version)

@@ -32,7 +32,7 @@ logs = st.dictionaries(st.integers(0, 30), contents, max_size=20).map(
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
-    """Two logs, mostly the same."""
+    """Draw two logs that are mostly the same."""
     here = draw(logs)
     changes = {row[0]: row for row in draw(logs)[:4]}
     gone = set(draw(st.lists(st.integers(0, 30), max_size=4)))
@@ -42,7 +42,7 @@ def pairs(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
 
 @st.composite
 def cut(draw: st.DrawFn, rows: list[Row]) -> list[Any]:
-    """Rows as batches, some of them empty."""
+    """Return rows as batches, some of them empty."""
     edges = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=4)))
     return [_batch(rows[start:end]) for start, end in zip([0, *edges], [*edges, len(rows)], strict=True)]
 
@@ -80,7 +80,7 @@ def _seen(row: Row, fields: tuple[str, ...]) -> list[Any]:
 
 
 def _offsets(spans: list[Any], log: dict[int, Any]) -> list[int]:
-    """The offsets that spans stand for, of which there are as many as each says and no two spans touch."""
+    """Return the offsets of spans. Check that each has the stated number, and that no two spans touch."""
     found = []
     for span in spans:
         inside = [offset for offset in sorted(log) if span.first <= offset <= span.last]

@@ -282,7 +282,7 @@ def test_validation_gives_kafkas_bytes_or_kafkas_refusal(log_oracle: LogOracle, 
 
 
 def verdict(error: KafkaError | OracleError | None):
-    """An error's code and the indexes of the records it names."""
+    """Return an error's code and the indexes of the records that it names."""
     if error is None:
         return None
     code = error.code if isinstance(error, OracleError) else error.code.name
@@ -290,7 +290,7 @@ def verdict(error: KafkaError | OracleError | None):
 
 
 def attempt(expected: type[Exception], call, *arguments, **options):
-    """(result, None) or (None, error)."""
+    """Return `(result, None)` or `(None, error)`."""
     try:
         return call(*arguments, **options), None
     except expected as error:
@@ -374,7 +374,7 @@ def test_rewritten_records_have_the_bytes_of_kafkas_cleaner(
 
 
 def rewritten(batch: RecordBatch, keep: bytes, delete_horizon_ms: int | None) -> bytes:
-    """The batch with some of its records; base offset and last offset stay."""
+    """Return the batch with some of its records, and with the same base offset and last offset."""
     builder = BatchBuilder(
         base_offset=batch.base_offset,
         codec=batch.codec,

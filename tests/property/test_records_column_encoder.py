@@ -69,7 +69,7 @@ def integers(module: ModuleType, column: Any, width: int) -> Any:
 
 
 def encode(module: ModuleType, rows: list[Row], limit: int, skip: int = 0) -> Encoded:
-    """All rows but the first `skip`, which stay in the buffers."""
+    """Encode all rows except the first `skip`, which stay in the buffers."""
     keys = pa.array([row.key for row in rows], pa.binary())[skip:]
     values = pa.array([row.value for row in rows], pa.binary())[skip:]
     pairs = [None if row.headers is None else [{"key": k, "value": v} for k, v in row.headers] for row in rows]

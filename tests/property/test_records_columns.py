@@ -28,7 +28,7 @@ fields = st.lists(st.tuples(st.integers(1, 4), times, contents, contents, header
 
 @st.composite
 def logs(draw):
-    """A few batches of any format, end to end."""
+    """Draw a few batches of any format, end to end."""
     out = bytearray()
     offset = draw(st.integers(0, 50))
     for rows_ in draw(st.lists(fields, max_size=5)):

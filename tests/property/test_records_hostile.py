@@ -33,7 +33,7 @@ CREATE = TimestampType.CREATE_TIME
 
 
 def good_pieces() -> list[bytes]:
-    """Batches and messages of every format and codec."""
+    """Return batches and messages of every format and codec."""
     pieces = []
     rows = [Record(offset, 1000 + offset, CREATE, b"key", b"value" * offset) for offset in range(3)]
     for codec in Codec:
@@ -67,7 +67,7 @@ def damaged(draw) -> bytes:
 
 
 def repaired(data: bytes) -> bytes:
-    """The same with the first batch's checksum computed again, so that what lies behind it is reached."""
+    """Return the data with a new checksum of the first batch, so that the code after the checksum test is reached."""
     if len(data) < 61 or data[16] != 2:
         return data
     batch = bytearray(data)
@@ -120,7 +120,8 @@ def test_validation_of_any_bytes_places_or_refuses_them(data, compression, compa
 
 
 def list_or_corrupt(batch: RecordBatch) -> list[Record]:
-    """A compressed batch that Kafka only skims can pass with records that disagree with their own length."""
+    """Return the records, or none if a compressed batch is corrupt: Kafka does not compare the lengths of its records
+    with their fields."""
     try:
         return list(iter_records(batch))
     except CorruptBatch:

@@ -36,7 +36,7 @@ records = st.lists(st.tuples(st.one_of(small, int32), st.one_of(small, int64), c
 
 @st.composite
 def payloads(draw):
-    """A payload and a record count: well-formed, or with bytes changed, cut, added, or the count wrong."""
+    """Draw a payload and a record count: well-formed, or with changed, cut or added bytes, or with a wrong count."""
     rows = draw(records)
     out = bytearray()
     for row in rows:
@@ -128,7 +128,7 @@ def test_rewrite_records(payload, keep, base, append_time, new_base):
 
 @st.composite
 def produced_batches(draw):
-    """A batch as a producer sends it, its checksum right but for some, and a few bytes of its header changed."""
+    """Draw a batch as a producer sends it, with a few changed bytes in its header and mostly a right checksum."""
     records = bytearray()
     rows = draw(st.lists(st.tuples(st.integers(-1, 90), contents, contents, headers), min_size=1, max_size=8))
     for index, row in enumerate(rows):

@@ -25,7 +25,7 @@ def expected(record: Record, offset: int, timestamp: int | None = None) -> Recor
 
 
 def as_received(data: bytes) -> list[Record]:
-    """The records, as a broker appends them that checks all it checks of a client's batch."""
+    """Return the records of a client's batch after the broker has validated it."""
     found = validate_produced(bytearray(data), config=TopicConfig(), base_offset=0, leader_epoch=0, now_ms=10**12)
     return [record._replace(sequence=-1) for batch in found.batches for record in iter_records(batch)]
 

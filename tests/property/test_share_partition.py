@@ -245,7 +245,8 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost(self) -> None:
-        """Every record below the start is done with, or gone from the log; every one in flight is somewhere."""
+        """Check that every record below the start is finished or deleted, and that every record in flight is with a
+        member."""
         if not hasattr(self, "partition"):
             return
         partition = self.partition
@@ -288,7 +289,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         assert self.partition.delivery_complete_count == counted
 
     def teardown(self) -> None:
-        """Everybody gives up, and the records that are left are delivered until none is."""
+        """Let all members leave, and deliver the remaining records until none remains."""
         if not hasattr(self, "partition"):
             return
         while self.pending:

@@ -147,7 +147,7 @@ def old_metadata_is_applied(patch: Patch) -> None:
 
 
 def repeated_metadata_withdraws_a_proposal(patch: Patch) -> None:
-    """A bug of this project, found by the simulation."""
+    """Repeat a bug of this project that the simulation has found."""
     make_leader = Partition.make_leader
 
     def make(self: Partition, state: Any, now_ms: int) -> bool:
@@ -202,7 +202,7 @@ def a_follower_does_not_truncate_its_log(patch: Patch) -> None:
 
 
 def a_follower_truncates_to_its_high_watermark(patch: Patch) -> None:
-    """The rule before KIP-101."""
+    """Apply the rule before KIP-101."""
     patch.setattr(FollowerRole, "truncation_offset", lambda self, end: self._log.high_watermark)
 
 
@@ -216,7 +216,7 @@ def a_follower_truncates_to_the_leaders_epoch_end(patch: Patch) -> None:
 
 
 def a_leader_returns_the_requested_epoch_even_if_it_has_none(patch: Patch) -> None:
-    """The rule before KIP-279."""
+    """Apply the rule before KIP-279."""
     end_of = LeaderEpochs.end_of
 
     def end(self: LeaderEpochs, epoch: int, log_end: int) -> EpochEnd:

@@ -197,7 +197,7 @@ def deposed_leader(stage: Stage, key: TopicPartition) -> Script:
 
 
 def ladder(stage: Stage, key: TopicPartition) -> Script:
-    """Several leaders in a row, each with a record or two that no follower has fetched."""
+    """Elect several leaders in a row, each with a record or two that no follower has fetched."""
     for _ in range(stage.random.randint(2, 4)):
         leader = stage.leader(key)
         if leader is None:

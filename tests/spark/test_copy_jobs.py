@@ -20,7 +20,7 @@ from tests.support.filled_topics import numbered, put
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The commands run in another process, because a command stops its Spark session."""
+    """Run a command in another process, because a command stops its Spark session."""
     words = [sys.executable, "-m", "tailrace", "job", *map(str, arguments), "--master", "local[1]"]
     return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
 

@@ -191,7 +191,7 @@ class ApiTwins:
         return [one for one in self.kafka.versions[api_key] if row.min_version <= one <= row.max_version]
 
     def learn(self) -> None:
-        """After topics were created or deleted: wait until Kafka's broker knows, and note the ids."""
+        """Wait until Kafka's broker knows created and deleted topics, and store their ids."""
         self.ours.learn()
         for _ in range(_TRIES):
             self.kafka.learn()

@@ -38,7 +38,7 @@ def die() -> None:
 
 
 def after(owner: Any, name: str, count: int) -> None:
-    """Die after the count-th call of a function, before its caller gets the result."""
+    """End the process after the given number of calls of a function, before its caller gets the result."""
     real: Callable[..., Any] = getattr(owner, name)
     left = [count]
 

@@ -34,7 +34,7 @@ def segment_files(directory: Path, base_offset: int) -> list[Path]:
 
 @scenario
 def crashed(r: Recorder) -> None:
-    """Killed amid transactions: the indexes of the active segment at full size, its end never flushed."""
+    """Crash during transactions: the active segment has indexes of full size, and its end was never flushed."""
     r.open(SMALL, topic_id=TOPIC_ID)
     transactions_into(r)
     r.end("crash")
@@ -42,7 +42,7 @@ def crashed(r: Recorder) -> None:
 
 @scenario
 def crashed_torn_tail(r: Recorder) -> None:
-    """The last batch is cut in the middle."""
+    """Cut the last batch in the middle."""
     r.open(SMALL, topic_id=TOPIC_ID)
     transactions_into(r)
     r.end("crash")
@@ -53,7 +53,7 @@ def crashed_torn_tail(r: Recorder) -> None:
 
 @scenario
 def crashed_zero_tail(r: Recorder) -> None:
-    """Pages that a file system gave out but never wrote: zeros after the last batch."""
+    """Append zeros after the last batch, as a file system leaves pages that it never wrote."""
     r.open(SMALL, topic_id=TOPIC_ID)
     transactions_into(r)
     r.end("crash")
@@ -64,7 +64,7 @@ def crashed_zero_tail(r: Recorder) -> None:
 
 @scenario
 def crashed_bad_crc(r: Recorder) -> None:
-    """A byte of the second batch of the active segment is wrong: what follows it goes too."""
+    """Change a byte in the second batch of the active segment: the log is cut there."""
     r.open({**SMALL, "internal.segment.bytes": "100000"}, topic_id=TOPIC_ID)
     transactions_into(r)
     r.end("crash")
@@ -78,7 +78,7 @@ def crashed_bad_crc(r: Recorder) -> None:
 
 @scenario
 def crashed_without_indexes(r: Recorder) -> None:
-    """Index files and snapshots lost: all are rebuilt from the log."""
+    """Remove index files and snapshots: all are rebuilt from the log."""
     r.open(SMALL, topic_id=TOPIC_ID)
     transactions_into(r)
     r.end("crash")
@@ -90,7 +90,7 @@ def crashed_without_indexes(r: Recorder) -> None:
 
 @scenario
 def crashed_preallocated(r: Recorder) -> None:
-    """preallocate=true: the .log has its full size, zeros behind the records."""
+    """Crash with preallocate=true: the `.log` has its full size, with zeros after the records."""
     r.open({**SMALL, "preallocate": "true"}, topic_id=TOPIC_ID)
     for n in range(0, 40, 4):
         r.append(r.oracle.build_batch(some_records(r, n, 4)))
@@ -99,7 +99,7 @@ def crashed_preallocated(r: Recorder) -> None:
 
 @scenario
 def crashed_before_deletion(r: Recorder) -> None:
-    """Retention has renamed segments, and nobody came to delete them."""
+    """Crash after retention has renamed segments and before they are deleted."""
     r.open({**SMALL, "retention.bytes": "1000"}, topic_id=TOPIC_ID)
     for n in range(0, 80, 4):
         r.append(r.oracle.build_batch(some_records(r, n, 4)))
@@ -134,19 +134,19 @@ def _half_cleaned(r: Recorder, suffix: str) -> None:
 
 @scenario
 def crashed_compaction_cleaned(r: Recorder) -> None:
-    """Compaction died while writing: .cleaned files are thrown away."""
+    """Crash while compaction writes: `.cleaned` files are removed."""
     _half_cleaned(r, ".cleaned")
 
 
 @scenario
 def crashed_compaction_swap(r: Recorder) -> None:
-    """Compaction died after deciding: .swap files take the place of what they replace."""
+    """Crash after compaction has renamed to `.swap`: the `.swap` files replace the old segments."""
     _half_cleaned(r, ".swap")
 
 
 @scenario
 def offset_overflow(r: Recorder) -> None:
-    """One segment whose offsets do not fit 32 bits past its base: split in two when it is opened."""
+    """Write one segment whose offsets do not fit 32 bits past its base. It is split when it is opened."""
     r.open(SMALL, topic_id=TOPIC_ID)
     for n in range(0, 12, 3):
         r.append(r.oracle.build_batch(some_records(r, n, 3)))
@@ -182,11 +182,11 @@ def _legacy(r: Recorder, magic: int) -> None:
 
 @scenario
 def message_format_v0(r: Recorder) -> None:
-    """Messages from before Kafka 0.10: no timestamps, wrapper messages with absolute inner offsets."""
+    """Write messages of before Kafka 0.10: no timestamps, wrapper messages with absolute inner offsets."""
     _legacy(r, 0)
 
 
 @scenario
 def message_format_v1(r: Recorder) -> None:
-    """Messages from before Kafka 0.11: timestamps, wrapper messages with relative inner offsets."""
+    """Write messages of before Kafka 0.11: timestamps, wrapper messages with relative inner offsets."""
     _legacy(r, 1)

@@ -49,7 +49,7 @@ def keyed(recorder: Recorder, *pairs: tuple[str, str | None]) -> list[OracleReco
 
 @scenario
 def codecs(r: Recorder) -> None:
-    """Every codec in turn, with headers, null and empty fields, over several segments."""
+    """Write every codec in turn, with headers, null and empty fields, over several segments."""
     r.open(SMALL, topic_id=TOPIC_ID)
     first = 0
     for round_number in range(5):
@@ -64,7 +64,7 @@ def codecs(r: Recorder) -> None:
 
 @scenario
 def log_append_time(r: Recorder) -> None:
-    """The broker's time instead of the producer's: max timestamp and attributes rewritten, and the CRC."""
+    """Write with log append time: the broker rewrites max timestamp, attributes and CRC."""
     r.open({**SMALL, "message.timestamp.type": "LogAppendTime"}, topic_id=TOPIC_ID)
     first = 0
     for codec in get_args(Codec) * 3:
@@ -76,7 +76,7 @@ def log_append_time(r: Recorder) -> None:
 
 @scenario
 def timestamps_out_of_order(r: Recorder) -> None:
-    """Times that go back and forth, equal ones, and none at all: what lookups by time are judged with."""
+    """Write timestamps that go back and forth, equal ones, and missing ones, for tests of lookups by time."""
     r.open({**SMALL, "index.interval.bytes": "1"}, topic_id=TOPIC_ID)
     start = r.oracle.now_ms
     times = [100, 50, 50, 300, 10, 300, 299, 301, 0, 301, 301, 5, 700, 650, 700, 1, 702, 702, 701, 90]
@@ -91,7 +91,7 @@ def timestamps_out_of_order(r: Recorder) -> None:
 
 @scenario
 def recompressed(r: Recorder) -> None:
-    """compression.type of the topic differs from the producer's: the broker writes batches of its own."""
+    """Write with a compression.type that differs from the producer's: the broker builds its own batches."""
     r.open({**SMALL, "compression.type": "lz4"}, topic_id=TOPIC_ID)
     first = 0
     for codec in get_args(Codec):
@@ -102,7 +102,7 @@ def recompressed(r: Recorder) -> None:
 
 @scenario
 def idempotent(r: Recorder) -> None:
-    """Producers with sequence numbers: duplicates, gaps, more than five batches, an epoch's end, a wrap."""
+    """Write as idempotent producers: duplicates, gaps, more than five batches, a new epoch, a sequence wrap."""
     r.open(SMALL, topic_id=TOPIC_ID)
 
     def send(producer: int, sequence: int, count: int, epoch: int = 0) -> bytes:
@@ -166,7 +166,7 @@ def transactions_into(r: Recorder) -> None:
 
 @scenario
 def transactions(r: Recorder) -> None:
-    """Two committed transactions, three aborted ones, and one left open, interleaved and over segments."""
+    """Write two committed transactions, three aborted ones and an open one, interleaved and over segments."""
     r.open(SMALL, topic_id=TOPIC_ID)
     transactions_into(r)
     r.do("set_high_watermark", offset=r.log.state().log_end_offset)
@@ -215,7 +215,7 @@ def clean_all(r: Recorder, last_clean_offset: int | None) -> int:
 
 @scenario
 def compacted(r: Recorder) -> None:
-    """Cleaned twice before the tombstones' time is over: they are kept, with a delete horizon."""
+    """Compact twice within delete.retention.ms: tombstones are kept, with a delete horizon."""
     r.open(COMPACT, topic_id=TOPIC_ID)
     keys_into(r, 30)
     first = clean_all(r, None)
@@ -227,7 +227,7 @@ def compacted(r: Recorder) -> None:
 
 @scenario
 def compacted_past_delete_horizon(r: Recorder) -> None:
-    """More cleanings after delete.retention.ms: tombstones are gone, offsets are not given again."""
+    """Compact again after delete.retention.ms: tombstones are removed, and their offsets are not used again."""
     r.open(COMPACT, topic_id=TOPIC_ID)
     keys_into(r, 30)
     first = clean_all(r, None)
@@ -244,7 +244,7 @@ def compacted_past_delete_horizon(r: Recorder) -> None:
 
 @scenario
 def compacted_transactions(r: Recorder) -> None:
-    """Compaction of transactions: aborted records go at once, markers when their time has come."""
+    """Compact transactions: aborted records are removed at once, markers after their delete horizon."""
     r.open(COMPACT, topic_id=TOPIC_ID)
     sequences = {20: 0, 21: 0}
     cleaned = None
@@ -266,7 +266,7 @@ def compacted_transactions(r: Recorder) -> None:
 
 @scenario
 def records_deleted(r: Recorder) -> None:
-    """DeleteRecords to the middle of a batch in the middle of a segment."""
+    """Delete records up to the middle of a batch in the middle of a segment."""
     r.open({**SMALL, "file.delete.delay.ms": "1000"}, topic_id=TOPIC_ID)
     for n in range(0, 60, 3):
         r.append(r.oracle.build_batch(some_records(r, n, 3)), leader_epoch=n // 10)
@@ -280,7 +280,7 @@ def records_deleted(r: Recorder) -> None:
 
 @scenario
 def retained(r: Recorder) -> None:
-    """Retention by time, then by size."""
+    """Apply retention by time, then by size."""
     config = {**SMALL, "retention.ms": "50000", "file.delete.delay.ms": "1000"}
     r.open(config, topic_id=TOPIC_ID)
     for n in range(0, 90, 3):
@@ -296,7 +296,7 @@ def retained(r: Recorder) -> None:
 
 @scenario
 def leader_epochs(r: Recorder) -> None:
-    """A follower's log: several epochs, two truncations, and the leader of the next epoch."""
+    """Write a follower's log: several epochs, two truncations, and the leader of the next epoch."""
     r.open(SMALL, topic_id=TOPIC_ID)
 
     def replicate(first: int, count: int, epoch: int) -> None:

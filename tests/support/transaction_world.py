@@ -252,7 +252,7 @@ class TransactionWorld:
         self.log.breaks = self.random.choice([0, 0, 0, 0.1])
 
     def _takeover(self) -> None:
-        """Another broker becomes the leader; it has the committed records, and perhaps more."""
+        """Let another broker become the leader. It has the committed records, and perhaps more."""
         self.log.is_leader = False
         self.survived += self.coordinator.runtime.failures.operations
         self.coordinator.resign(0, self.now_ms)

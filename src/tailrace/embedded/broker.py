@@ -236,7 +236,7 @@ class Broker:
             self.start()
 
     def _delete_everything(self) -> bool:
-        """In the loop's thread: disconnect clients and delete topics. Return False if that is not enough."""
+        """Disconnect clients and delete topics, in the loop's thread. Return False if that is not enough."""
         controller = self._running_core().services.controller
         assert isinstance(controller, LocalController)
         assert self._first_image is not None

@@ -54,7 +54,7 @@ class FetchParams(NamedTuple):
 
     @classmethod
     def of(cls, ask: FetchAsk, version: int, max_bytes: int) -> FetchParams:
-        """`max_bytes` is the broker's limit."""
+        """Return the parameters of a request. `max_bytes` is the broker's limit."""
         return _params(ask[:6], ask.rack if version >= _RACKS_FROM else None, version, max_bytes)
 
 

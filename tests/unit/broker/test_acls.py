@@ -52,7 +52,7 @@ def revoke(side: OurSide, wanted: Any = ANYTHING) -> int:
 
 @pytest.fixture
 def sides() -> tuple[OurSide, OurSide]:
-    """A super user, who has made a topic, and alice."""
+    """Return a super user, who has created a topic, and alice."""
     broker = start(MemoryFiles(), SECURED)
     admin, alice = OurSide(broker), OurSide(broker, principal="User:alice")
     topic = {"name": "orders", "num_partitions": 1, "replication_factor": 1}

@@ -62,7 +62,7 @@ class Recorder(StandardAuthorizer):
 
 @pytest.fixture
 def broker() -> Broker:
-    """A broker with groups of all types that have members, and with an open transaction."""
+    """Return a broker with groups of all types that have members, and with an open transaction."""
     ids = count(1)
     made = open_broker(
         MemoryFiles(),

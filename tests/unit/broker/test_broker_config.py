@@ -99,7 +99,7 @@ ACLS = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardA
 
 
 def _below(key: str, controllers: str) -> dict[str, str]:
-    """A broker whose controllers are other nodes."""
+    """Return the config of a broker whose controllers are other nodes."""
     return {"process.roles": "broker", "controller.listener.names": "CONTROLLER", key: controllers}
 
 

@@ -24,7 +24,7 @@ TRAFFIC = "kafka_server_brokertopicmetrics_"
 
 
 def samples(broker: Broker) -> dict[tuple[str, ...], float]:
-    """By name and label values."""
+    """Return the samples by name and label values."""
     read = {}
     for family in broker.metric_families(NOW_MS):
         for labels, value, suffix in family.samples:

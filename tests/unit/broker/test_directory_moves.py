@@ -110,7 +110,7 @@ def values(broker: Broker) -> list[bytes]:
 
 
 def log_dirs(client: Client) -> dict[tuple[str, bool], tuple[int, int]]:
-    """(directory, is it the future one) → size and lag."""
+    """Return size and lag by (directory, is it the future replica)."""
     answer = client.ask(m.DescribeLogDirsRequest(topics=None), 4)
     return {
         (one.log_dir, partition.is_future_key): (partition.partition_size, partition.offset_lag)

@@ -17,7 +17,7 @@ def create(client: Client, name: str, partitions: int = 3) -> None:
 
 
 def named(client: Client, version: int) -> Message:
-    """The same answer, put together topic by topic."""
+    """Return the same response, built topic by topic."""
     names = sorted(client.broker.services.controller.image.topics)
     wanted = [m.MetadataRequest.MetadataRequestTopic(name=name) for name in names]
     return client.ask(m.MetadataRequest(topics=wanted), version)

@@ -86,7 +86,7 @@ def pass_time(broker: Broker, *clients: Client, ms: int) -> dict[int, Any]:
 
 
 def stable_group(broker: Broker, count: int = 2) -> tuple[list[GroupClient], list[Any]]:
-    """Members of group g, stable, each with its work."""
+    """Make group g stable, with an assignment for each member. Return the clients and their JoinGroup responses."""
     clients = [GroupClient(broker, connection_id=10 + number) for number in range(count)]
     for client in clients:
         client.later(client.join(), 3)

@@ -25,7 +25,7 @@ def service_types() -> dict[str, Any]:
 
 
 def without_none(kind: Any) -> Any:
-    """A service that some brokers lack may be required by a handler that only the others serve."""
+    """Return a type without `| None`. A handler that only some brokers serve may require a service of those brokers."""
     if get_origin(kind) in (Union, UnionType):
         (left,) = [one for one in get_args(kind) if one is not NoneType]
         return left

@@ -120,7 +120,7 @@ def request_of(body: Any, key: ApiKey, version: int) -> Request:
 
 
 def in_pieces(broker: Broker, body: Any, key: ApiKey, version: int) -> Any:
-    """The response of a request handled in pieces, and the responses to the pieces."""
+    """Return the response of a request handled in pieces, and the responses to the pieces."""
     request = request_of(body, key, version)
     cut = cut_of(request)
     assert cut is not None

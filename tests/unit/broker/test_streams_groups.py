@@ -64,7 +64,7 @@ def test_a_streams_heartbeat_reports_topics_that_cannot_be_created() -> None:
 
 
 def ask_all(client: Client) -> set[int]:
-    """The errors with which streams groups are refused."""
+    """Return the errors of all requests of streams groups."""
     described = client.ask(StreamsGroupDescribeRequest(group_ids=["app"]), 0).groups[0].error_code
     request: Any = None
 

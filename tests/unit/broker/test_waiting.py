@@ -22,7 +22,7 @@ from tests.support.memory_node import NOW_MS, Client, start
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
-    """A broker whose other replicas, which it does not have, never answer."""
+    """Return a broker whose partitions have other replicas, which do not exist and never respond."""
     broker = start()
     topic = CreateTopicsRequest.CreatableTopic(name="orders", num_partitions=2, replication_factor=1)
     assert Client(broker).ask(CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code == 0

@@ -22,7 +22,7 @@ GROUP = "group"
 
 
 def image_of(topics: Mapping[str, int], offset: int = 1) -> MetadataImage:
-    """Topics with their numbers of partitions; a topic's id comes from its name."""
+    """Return an image with topics and their numbers of partitions. A topic's id comes from its name."""
     images = {
         name: TopicImage(
             name,

@@ -93,7 +93,7 @@ class World:
         return self.runtime.shard(0)
 
     def write(self, operation: Callable[[Shard], StateChange[Any]]) -> Any:
-        """The answer, or the code of the refusal; exactly one of them comes."""
+        """Return the response, or the code of the refusal. Check that there is exactly one of them."""
         answers: list[Any] = []
         self.runtime.write(
             0,

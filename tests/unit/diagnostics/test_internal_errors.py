@@ -12,7 +12,7 @@ from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 
 def raised_in(module: str, error: Exception) -> Exception:
-    """An exception whose innermost frame belongs to a module of this name."""
+    """Return an exception whose innermost frame belongs to a module of this name."""
     names = {"__name__": module, "error": error}
     exec("def fail():\n    raise error", names)
     with pytest.raises(type(error)) as caught:

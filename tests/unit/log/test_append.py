@@ -190,7 +190,7 @@ def split(data: bytes) -> list[RecordBatch]:
 
 
 def count_writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The positions of the writes from now on."""
+    """Return a list that collects the positions of later writes."""
     writes: list[int] = []
     write = MemoryFile.write
 

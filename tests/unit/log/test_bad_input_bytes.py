@@ -43,7 +43,7 @@ def flipped(data: bytes, position: int, mask: int) -> bytes:
 
 
 def is_unflushed(one: Sample, name: str) -> bool:
-    """Only the last segment is, and only after a crash."""
+    """Return True only for the last segment after a crash."""
     return not one.clean and "0007" in name
 
 
@@ -71,7 +71,7 @@ def check_damaged(one: Sample, name: str, data: bytes | None) -> None:
 
 
 def check_reading_beside(one: Sample, name: str, reading: Reading) -> None:
-    """The batches of the other segments are as they were, and complaints name the damaged file and a position."""
+    """Check that other segments keep their batches, and that errors name the damaged file and a position."""
     inside = {found.base_offset for found in split_batches(one.tree[name])}
     later = {offset for offset in one.batches if offset > max(inside)}
     for offset, data in one.batches.items():
@@ -83,7 +83,7 @@ def check_reading_beside(one: Sample, name: str, reading: Reading) -> None:
 
 
 def check_kept(one: Sample, name: str, data: bytes, tree: dict[str, bytes]) -> None:
-    """Bytes stay where they are. If the log was cut, there is a copy, unless it was only a torn tail."""
+    """Check that a cut log has a copy of the cut bytes, unless only a torn tail was cut."""
     found = tree[name]
     copies = [content for other, content in tree.items() if other.startswith(name) and other.endswith(".broken")]
     if found != data:

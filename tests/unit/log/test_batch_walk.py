@@ -28,7 +28,7 @@ def messages(magic: int, first: int, count: int, codec: Codec = Codec.NONE) -> b
 
 
 def many_batches(seed: int = 3, count: int = 60) -> bytes:
-    """Batches from a few bytes to several chunks, some with gaps before them."""
+    """Return batches of a few bytes to several chunks, some with gaps before them."""
     rng = random.Random(seed)
     data, offset = bytearray(), 0
     for _ in range(count):

@@ -37,7 +37,7 @@ Contents = list[tuple[int, bytes | None, bytes | None]]
 
 
 def filled(files: Files, settings: dict[str, str] | None = None, *, records: int = 120, keys: int = 40) -> PartitionLog:
-    """Batches of three records, rolled by size, all replicated; the last segment is empty."""
+    """Return a log with batches of three records, rolled by size and all replicated. Its last segment is empty."""
     chance = random.Random(1)
     log = open_small(files, {**SETTINGS, **(settings or {})})
     for start in range(0, records, 3):
@@ -245,7 +245,8 @@ def test_cleaning_statistics_have_the_times_of_the_given_clock() -> None:
 
 
 def unharmed(files: Files, log: PartitionLog, before: Contents) -> None:
-    """Everything is there, at hand and after a reopen, and nothing is left over; a second attempt succeeds."""
+    """Check that no record is lost, now and after a reopen, that no temporary file remains, and that a second attempt
+    succeeds."""
     assert names(files, ".cleaned") == names(files, ".swap") == []
     assert set(latest(before)) <= set(contents(log)) <= set(before)
     assert contents(open_small(files, SETTINGS, clean=False)) == contents(log)

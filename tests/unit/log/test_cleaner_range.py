@@ -11,7 +11,7 @@ COMPACT = {"cleanup.policy": "compact"}
 
 
 def compacted(settings: dict[str, str] | None = None, *timestamps: int) -> PartitionLog:
-    """Segments of one batch of two records each, by default three at the present time, and an empty active one."""
+    """Return a log with segments of one batch of two records each, and an empty active segment."""
     log = open_small(settings={**COMPACT, **(settings or {})})
     for timestamp in timestamps or (NOW_MS, NOW_MS, NOW_MS):
         data = batch((b"k", b"1"), (b"l", b"1"), timestamp=timestamp)

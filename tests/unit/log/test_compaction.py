@@ -41,7 +41,7 @@ def compact(
     last_records: dict[int, LastRecord] | None = None,
     retain_legacy_deletes: bool = True,
 ) -> bytes:
-    """Both passes over these batches, the first from start_offset on."""
+    """Run both passes over these batches, the first one from start_offset on."""
     data = b"".join(batches)
     latest = LatestOffsets(slots)
     transactions = [CleanedTransactions(), CleanedTransactions()]

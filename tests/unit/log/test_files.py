@@ -19,7 +19,7 @@ Place = tuple[Files, str]
 
 @pytest.fixture(params=["disk", "memory"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """A file system and an empty folder in it."""
+    """Return a file system and an empty folder in it."""
     if request.param == "disk":
         return DiskFiles(), str(tmp_path)
     files = MemoryFiles()

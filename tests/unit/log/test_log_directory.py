@@ -34,7 +34,7 @@ def directory_of(files: MemoryFiles) -> LogDirectory:
 
 
 def filled(files: MemoryFiles) -> LogDirectory:
-    """Five records of orders-0, the first two deleted; three of users-3."""
+    """Return a directory with five records of orders-0, the first two deleted, and three of users-3."""
     directory = directory_of(files)
     directory.load(config_of, NOW_MS)
     orders = directory.create(ORDERS, CONFIG, NOW_MS, TOPIC_ID)

@@ -18,7 +18,7 @@ ALL = 10**6
 
 
 def three_segments() -> PartitionLog:
-    """Nine batches of one record, three to a segment; all replicated."""
+    """Return a log with nine replicated batches of one record, three to a segment."""
     log = open_small(settings={"internal.segment.bytes": str(3 * SIZE)})
     for _ in range(9):
         append(log, b"a")

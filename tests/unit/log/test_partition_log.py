@@ -34,7 +34,7 @@ def offsets(log: PartitionLog) -> list[int]:
 
 
 def ten(files: MemoryFiles | None = None, settings: dict[str, str] | None = None) -> PartitionLog:
-    """Ten batches of one record, a second apart, three to a segment: 0, 3, 6 and 9."""
+    """Return a log with ten batches of one record, a second apart, in segments at 0, 3, 6 and 9."""
     log = open_small(files, THREE_BATCHES | (settings or {}))
     for n in range(10):
         append(log, b"a", timestamp=NOW_MS + 1000 * n, now_ms=NOW_MS + 1000 * n, leader_epoch=n // 4)

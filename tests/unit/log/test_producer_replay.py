@@ -11,7 +11,8 @@ from tests.support.small_logs import FOLDER, NOW_MS, append, end_transaction, ne
 
 
 def busy_log(files: MemoryFiles) -> PartitionLog:
-    """Three segments; producer 7 idempotent, 8 committed, 9 with a transaction open since offset 5."""
+    """Return a log of three segments. Producer 7 is idempotent, 8 has committed, 9 has a transaction open since offset
+    5."""
     log = open_small(files)
     append(log, b"a", b"b", producer_id=7, sequence=0)  # 0, 1
     append(log, b"c", producer_id=8, sequence=0, transactional=True)  # 2

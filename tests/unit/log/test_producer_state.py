@@ -13,7 +13,7 @@ def sent(sequence: int, count: int = 1, epoch: int = 0) -> RecordBatch:
 
 
 def state_of(*batches: tuple[int, int], epoch: int = 0) -> ProducerState:
-    """A state that remembers batches given as (first sequence, count), at offset 100 plus their sequence."""
+    """Return a state with batches given as (first sequence, count), at offset 100 plus their sequence."""
     state = ProducerState(7, epoch)
     for first, count in batches:
         last = (first + count - 1) & 0x7FFFFFFF

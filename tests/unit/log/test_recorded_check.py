@@ -18,7 +18,7 @@ FILES = DiskFiles()
 
 
 def recorded(folder: PartitionFolder, *, deep: bool) -> RecordedChecks:
-    """The checks of all segments, the last one first, each once to JSON and back."""
+    """Return the checks of all segments, the last one first, each converted to JSON and back."""
     parsed = [file_names.parse_segment_file(entry.name) for entry in FILES.entries(folder.path)]
     bases = sorted(base for base, kind, suffix in filter(None, parsed) if kind == file_names.LOG and not suffix)
     found = {}

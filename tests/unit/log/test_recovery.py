@@ -21,7 +21,7 @@ SMALL = {"internal.segment.bytes": str(3 * SIZE), "index.interval.bytes": str(SI
 
 
 def eight(files: MemoryFiles, *, flushed: int = 0) -> None:
-    """Eight batches in three segments (0, 3, 6), left as a crash leaves them; the first `flushed` offsets durable."""
+    """Return eight batches in three segments (0, 3, 6) as after a crash. The first `flushed` offsets are durable."""
     log = open_small(files, SMALL)
     for n in range(8):
         append(log, b"a", timestamp=NOW_MS + n, leader_epoch=n // 3)

@@ -73,7 +73,7 @@ class Leader:
         return bytes(data)
 
     def answer(self) -> tuple[list[bytes], bytes]:
-        """Some whole batches, and perhaps the begin of another, which comes again."""
+        """Return some whole batches, and perhaps the first bytes of the next one."""
         whole = [self.next() for _ in range(self.chance.randint(1, 6))]
         return whole, self.chance.choice([b"", b"\0", bytes(batch(b"x" * 50)[:70])])
 

@@ -13,7 +13,7 @@ from tests.support.batches import batch
 
 
 def write(path: Path, *parts: bytes) -> list[int]:
-    """The parts one after the other; where each starts."""
+    """Write the parts one after another. Return the position of each."""
     path.write_bytes(b"".join(parts))
     return [sum(len(part) for part in parts[:n]) for n in range(len(parts))]
 

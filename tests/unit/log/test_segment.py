@@ -26,7 +26,7 @@ def reopened(files: MemoryFiles, base_offset: int = 0, settings: dict[str, str] 
 
 
 def filled(files: MemoryFiles, count: int = 12, base: int = 100, settings: dict[str, str] | None = None) -> Segment:
-    """A segment of batches of one record each, a second apart."""
+    """Return a segment with batches of one record each, a second apart."""
     segment = new_segment(files, base, settings or SPARSE)
     for n in range(count):
         put(segment, placed(base + n, b"a", timestamp=NOW_MS + 1000 * n))

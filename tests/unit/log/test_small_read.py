@@ -14,7 +14,7 @@ from tests.support.small_logs import append, open_small, replicate
 
 
 def many_sizes(seed: int) -> PartitionLog:
-    """Batches of one to three records, some larger than a small read, in several segments; the last not replicated."""
+    """Return a log of several segments, with batches of one to three records. Some are larger than a small read."""
     chance = random.Random(seed)
     log = open_small(settings={"internal.segment.bytes": "60000", "index.interval.bytes": "1000"})
     for number in range(300):

@@ -22,7 +22,7 @@ from tests.support.small_logs import NOW_MS, append, new_files, open_small, repl
 
 
 def log_of(*batches: list[int], codec: Codec = Codec.NONE, interval: int = 100) -> PartitionLog:
-    """A log of batches given by their records' timestamps."""
+    """Return a log of batches given by their records' timestamps."""
     log = open_small(settings={"index.interval.bytes": str(interval)})
     for timestamps in batches:
         append(log, *(b"value" for _ in timestamps), timestamp=timestamps, codec=codec)

@@ -34,7 +34,7 @@ def test_the_findings_are_the_same_without_the_fast_check_of_batches(
 
 
 def records(*rows: tuple[int, int, int]) -> bytes:
-    """Records given as offset delta, timestamp delta, and how many bytes too long each says it is."""
+    """Return records given as offset delta, timestamp delta, and the excess of the length field in bytes."""
     out = bytearray()
     for offset_delta, timestamp_delta, excess in rows:
         start = len(out)

@@ -145,13 +145,13 @@ class Observing:
         self.observer.start(self.now_ms)
 
     def step(self) -> None:
-        """Every request is answered once, and time passes if there was none."""
+        """Respond to every request. Without requests, advance the time to the next deadline."""
         requests = self.outbox.take_requests()
         for request in requests:
             self.quorum.answer(request, self.now_ms)
         if not requests:
             due_ms = self.observer.next_deadline_ms()
-            assert due_ms is not None, "nobody will ever say anything again"
+            assert due_ms is not None, "the observer has neither a request nor a deadline"
             self.now_ms = max(due_ms, self.now_ms)
             self.observer.tick(self.now_ms)
 

@@ -22,17 +22,17 @@ ALPHABET = 'abcxyz0-_. äß€𝄞"\\\n'
 
 
 def every_version() -> list[tuple[str, int]]:
-    """Each message with each of its versions."""
+    """Return each message with each of its versions."""
     return [(name, version) for name in message_names() for version in message_class(name).SCHEMA.versions]
 
 
 def random_message(
     name: str, version: int, seed: int, *, unknown_tags: bool = False, most: int = 3, modest: bool = False
 ) -> Message:
-    """A message that version can carry; the same one for the same seed.
+    """Return a random message that the version can encode. The same seed gives the same message.
 
-    Arrays of structs have up to `most` elements. In a modest one all numbers make sense: times lie within this century,
-    errors are known.
+    Arrays of structs have up to `most` elements. A modest message has only plausible numbers: times lie within this
+    century, errors are known.
     """
     maker = _Maker(random.Random(f"{name} {version} {seed}"), message_class(name), version, unknown_tags, most, modest)
     made = maker.struct(message_class(name).SCHEMA, message_class(name))
@@ -41,9 +41,9 @@ def random_message(
 
 
 def trespassing_messages(name: str, version: int, seed: int) -> Iterator[tuple[str, Message]]:
-    """Messages with one value that version may have no place for: a field of other versions, or null.
+    """Yield messages with one value that the version may be unable to encode: a field of other versions, or null.
 
-    One for each field, the first struct of every array standing for all; with the name of the field.
+    There is one message for each field, with the name of the field. In arrays only the first struct is changed.
     """
     dice = random.Random(f"{name} {version} {seed}")
     maker = _Maker(dice, message_class(name), version, unknown_tags=False, most=1, modest=False)
@@ -57,8 +57,8 @@ def trespassing_messages(name: str, version: int, seed: int) -> Iterator[tuple[s
 
 
 def extreme_messages(name: str, version: int, seed: int) -> Iterator[tuple[str, Message]]:
-    """Messages with one value at or beyond a limit of its type: one for each field that version has and each of
-    `_extremes`, with the name of the field."""
+    """Yield messages with one value at or beyond a limit of its type: one message for each field of the version and
+    each of `_extremes`, with the name of the field."""
     dice = random.Random(f"{name} {version} {seed}")
     maker = _Maker(dice, message_class(name), version, unknown_tags=False, most=1, modest=False)
     for path in _places(message_class(name).SCHEMA, version, ()):
@@ -94,7 +94,7 @@ def _extremes(field: Field) -> list[Any]:
 
 
 def _planted(maker: _Maker, path: tuple[Field, ...], value: Any) -> Message:
-    """A random message with one value at the end of a path."""
+    """Return a random message with one value at the end of a path."""
     message = maker.struct(maker.message.SCHEMA, maker.message)
     struct: Any = message
     for step in path[:-1]:

@@ -28,7 +28,7 @@ def take(role: FollowerRole, data: bytes, *, high_watermark: int = 0, log_start:
 
 
 def with_epochs(*ends: tuple[int, int]) -> tuple[Partition, FollowerRole]:
-    """A follower's log whose epochs end at these offsets."""
+    """Return a follower's log whose epochs end at these offsets."""
     partition, role = following()
     offset = 0
     for epoch, end in ends:

@@ -213,7 +213,7 @@ def test_acks_are_complete_when_the_high_watermark_has_passed_the_records() -> N
 
 
 def with_epochs() -> tuple[Node, Partition]:
-    """Epoch 0 wrote offsets 0-1, epoch 2 wrote 2-4, epoch 5 leads."""
+    """Return a partition in which epoch 0 wrote offsets 0-1, epoch 2 wrote 2-4, and epoch 5 leads."""
     node = Node()
     partition = node.host(state=registration(1, leader_epoch=0))
     node.append(partition, b"a", b"b")

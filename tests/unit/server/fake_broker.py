@@ -56,7 +56,7 @@ class FakeBroker:
         self.closed_ms: int | None = None
 
     def handle_guarded(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
-        """Nobody has to prove anything here, but for who says N first."""
+        """Authenticate the client, unless its frame starts with N."""
         context.is_authenticated = context.is_authenticated or frame[:1] != b"N"
         return self.handle(frame, context, now_ms)
 

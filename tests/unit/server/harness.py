@@ -43,7 +43,7 @@ class Client:
         self.socket.sendall(framed(*requests))
 
     def receive(self) -> bytes:
-        """The next reply. Raise EOFError if the server has closed the connection."""
+        """Return the next reply. Raise EOFError if the server has closed the connection."""
         return bytes(self._take(SIZE.unpack(self._take(SIZE.size))[0]))
 
     def ask(self, request: bytes) -> bytes:
@@ -51,7 +51,7 @@ class Client:
         return self.receive()
 
     def replies_so_far(self) -> list[bytes]:
-        """The whole replies that are here, without waiting."""
+        """Return the complete replies that have arrived, without waiting."""
         self.socket.setblocking(False)
         try:
             while data := self.socket.recv(1 << 20):
@@ -65,7 +65,7 @@ class Client:
         return replies
 
     def is_closed(self) -> bool:
-        """True if the server has closed the connection; all replies must have been received."""
+        """Return True if the server has closed the connection. All replies must have been received."""
         self.socket.setblocking(False)
         try:
             return self.socket.recv(1, socket.MSG_PEEK) == b""
@@ -134,14 +134,14 @@ class Harness:
         return self.listeners[0].endpoint.port
 
     def client(self, receive_buffer_bytes: int | None = None) -> Client:
-        """A client whose connection has been accepted."""
+        """Return a client whose connection has been accepted."""
         accepted = self.loop.statistics().accepted
         client = self.knock(receive_buffer_bytes)
         self.until(lambda: self.loop.statistics().accepted > accepted)
         return client
 
     def knock(self, receive_buffer_bytes: int | None = None) -> Client:
-        """A client that the server has yet to see."""
+        """Return a client whose connection is not accepted yet."""
         self.clients.append(Client(self.port, receive_buffer_bytes=receive_buffer_bytes))
         return self.clients[-1]
 
@@ -159,7 +159,7 @@ class Harness:
             self.turn()
 
     def receive(self, client: Client, count: int) -> list[bytes]:
-        """That many replies to a client, running passes until they are there."""
+        """Run passes until a client has this number of replies, and return them."""
         replies: list[bytes] = []
 
         def have_come() -> bool:

@@ -41,7 +41,7 @@ class Searches:
 
 @pytest.fixture
 def partition() -> Partition:
-    """A partition with a compressed batch of two days ago and one of half an hour ago."""
+    """Return a partition with a compressed batch of two days ago and one of half an hour ago."""
     broker = start()
     client = Client(broker)
     topic = m.CreateTopicsRequest.CreatableTopic(name="topic", num_partitions=1, replication_factor=1)

@@ -135,7 +135,7 @@ def _deleted(acl: Acl) -> messages.DeleteAclsResponse.DeleteAclsMatchingAcl:
 
 
 def _fields(acl: Acl) -> dict[str, Any]:
-    """The fields of an entry, with the names that records and responses use."""
+    """Return the fields of an entry, with the names that records and responses use."""
     return {
         "resource_type": acl.resource,
         "resource_name": acl.name,

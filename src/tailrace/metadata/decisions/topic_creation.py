@@ -110,7 +110,7 @@ def _check_total(state: ControlState, request: messages.CreateTopicsRequest) -> 
 
 
 def _collisions(state: ControlState) -> dict[str, str]:
-    """unified name → an existing topic"""
+    """Return an existing topic for each unified name."""
     return {unified(name): name for name in state.image.topics if may_collide(name)}
 
 

@@ -24,7 +24,7 @@ class ThreadCalls:
         self._wakeup.set()
 
     def take(self, now_ms: int) -> None:
-        """On the loop: run the waiting calls and apply the results of finished chores."""
+        """Run the waiting calls and apply the results of finished chores, on the loop."""
         self._wakeup.clear()
         while self._calls:
             try:

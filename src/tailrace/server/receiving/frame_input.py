@@ -50,7 +50,7 @@ class FrameInput:
         self.limit = limit
 
     def __len__(self) -> int:
-        """The number of received bytes that are not in a returned frame."""
+        """Return the number of received bytes that are not in a returned frame."""
         return self._end - self._start + self._filled
 
     @property

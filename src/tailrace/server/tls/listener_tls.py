@@ -121,7 +121,7 @@ def _choose(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
 
 
 def _openssl_name(suite: str) -> str:
-    """TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 → ECDHE-RSA-AES128-GCM-SHA256"""
+    """Convert `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` to `ECDHE-RSA-AES128-GCM-SHA256`."""
     exchange, _, rest = suite.removeprefix("TLS_").partition("_WITH_")
     rest = rest.replace("AES_128", "AES128").replace("AES_256", "AES256").replace("_CBC", "")
     rest = rest.replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")

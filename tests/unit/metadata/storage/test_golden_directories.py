@@ -35,7 +35,7 @@ def load(folder: Path) -> MetadataLog:
 
 
 def records_that_kafka_dumped(name: str) -> list[tuple[str, dict[str, Any]]]:
-    """(type, data) of every record in what kafka-dump-log printed."""
+    """Return (type, data) of every record that kafka-dump-log printed."""
     text = (golden(name).path / "dumps" / f"{LOG}.txt").read_text()
     reported = [json.loads(found) for found in re.findall(r"payload: (\{.*\})$", text, re.MULTILINE)]
     return [(record["type"], record["data"]) for record in reported]

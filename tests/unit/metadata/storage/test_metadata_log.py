@@ -451,7 +451,7 @@ def test_reserved_ids_and_ids_with_a_leading_dash_are_not_allocated() -> None:
 
 
 def stopped(files: MemoryFiles, *, is_clean: bool) -> str:
-    """A log with three topics, stopped; the path of its file."""
+    """Make a log with three topics and stop it. Return the path of its file."""
     log = begun(files)
     for number in range(1, 4):
         log.commit(topic(number), 20)

@@ -32,7 +32,7 @@ THREE = [NewController(3000 + n, f"c{n}", 9093, f"/cluster/controller-{3000 + n}
 
 
 def a_node(files: Files, *, is_clean: bool = True) -> MetadataImage:
-    """A node that had a life; its image at the end."""
+    """Make a node and change its metadata. Return its last image."""
     node = LocalNode(files, OLD)
     create = m.CreateTopicsRequest
     config = create.CreatableTopicConfig(name="retention.ms", value="1234")
@@ -87,7 +87,7 @@ def handed_over(files: Files, path: str) -> MetadataImage:
 
 
 def nowhere(image: MetadataImage) -> MetadataImage:
-    """An image without the place where it is in a log, and without the controllers."""
+    """Return an image without its position in a log, and without the controllers."""
     return replace(image, offset=0, epoch=0, timestamp_ms=0, controllers={})
 
 
@@ -115,7 +115,7 @@ def test_the_new_controllers_have_all_metadata_but_the_old_controller(
 
 
 def extremes(point: CrashPoint) -> list[CrashState]:
-    """Everything that was pending is there, or nothing is."""
+    """Return the two extreme states of a crash: all pending changes are written, or none."""
     return [point.state({}), point.state({index: DROPPED for index, _ in point.pending})]
 
 

@@ -66,7 +66,7 @@ class Pair:
         return request
 
     def exchange(self, change: Callable[[Any], None] = lambda response: None) -> None:
-        """One request, answered by the leader as it is; `change` is done to a Fetch's answer on its way."""
+        """Pass one request to the leader and its answer back. `change` is applied to a Fetch's answer."""
         request = self.take()
         body = request.body
         if isinstance(body, ListOffsetsRequest):

@@ -78,7 +78,7 @@ class Pair:
         return self.outbox.take_requests()
 
     def answer(self, request: OutgoingRequest) -> set[int]:
-        """By the leader as it is; which partitions had records."""
+        """Let the leader answer. Return the partitions that had records."""
         asked = Asked(LATEST_VERSION)
         body: Any = request.body
         self.leader.fetches.start(

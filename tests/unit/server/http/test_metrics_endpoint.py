@@ -63,7 +63,7 @@ class Scraper:
         return self.held
 
     def ask(self, request: bytes) -> tuple[str, str]:
-        """Head and body of a chunked answer."""
+        """Return head and body of a chunked response."""
         self.socket.sendall(request)
         head = self.until(b"\r\n\r\n").decode()
         return head, _unchunked(self.until(b"0\r\n\r\n"))

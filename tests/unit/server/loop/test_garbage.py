@@ -34,7 +34,7 @@ class Ring:
 
 @pytest.fixture
 def settings() -> Iterator[None]:
-    """The interpreter's settings are those of a broker, and afterwards as they were."""
+    """Change the interpreter's settings as a broker does, and restore them after the test."""
     before = gc.get_threshold()
     look_once()
     yield

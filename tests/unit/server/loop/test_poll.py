@@ -28,7 +28,7 @@ def poll(request: pytest.FixtureRequest) -> Iterator[Poll]:
 
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Two ends of a TCP connection."""
+    """Return the two ends of a TCP connection."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         near = socket.create_connection(server.getsockname())
         far, _ = server.accept()

@@ -42,7 +42,7 @@ def frame(key: int = 1, version: int = 12) -> memoryview:
 
 
 def totals(meter: ApiMeter) -> dict[str, tuple[int, int]]:
-    """Each phase's count, and its sum in milliseconds."""
+    """Return each phase's count, and its sum in milliseconds."""
     phases = {name: getattr(meter, name) for name in ("queue", "local", "remote", "response", "throttle", "total")}
     return {name: (one.count, one.total // MS) for name, one in phases.items()}
 

@@ -28,7 +28,7 @@ class Controller:
         self.address = Address("127.0.0.1", self._listening.getsockname()[1])
 
     def receive(self, error: ErrorCode = ErrorCode.NONE) -> Any:
-        """The next request, answered with an error."""
+        """Respond to the next heartbeat with an error code. Return the heartbeat."""
         connection, _ = self._listening.accept()
         with connection:
             connection.settimeout(PATIENCE_S)
