@@ -8,7 +8,7 @@ the cluster (NOT_LEADER_OR_FOLLOWER, so that clients look up the leader), or it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -41,10 +41,6 @@ class HostedPartitions:
 
     def __len__(self) -> int:
         return len(self._online)
-
-    def keys(self) -> Collection[TopicPartition]:
-        """Return the partitions that are online."""
-        return self._online.keys()
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(tuple(self._online.values()))

@@ -24,20 +24,16 @@ class ConfigUpdates:
         self._partitions = partitions
         self._is_turn_over = is_turn_over
         self._image: MetadataImage | None = None
-        self._outdated: dict[TopicPartition, None] = {}  # partitions whose logs have to be updated
+        self._outdated: dict[str, int] = {}  # topic → the first partition whose log has to be updated
 
     def update_topics(self, image: MetadataImage, names: Iterable[str]) -> None:
-        """Update the logs of some topics. Deleted topics are ignored."""
-        for name in names:
-            if name in image.topics:
-                self._outdated.update(
-                    dict.fromkeys(TopicPartition(name, number) for number in image.topics[name].partitions)
-                )
+        """Update the logs of some topics, of which some may be deleted."""
+        self._outdated.update(dict.fromkeys(names, 0))
         self._begin(image)
 
     def update_all(self, image: MetadataImage) -> None:
         """Update the logs of all topics."""
-        self._outdated = dict.fromkeys(self._partitions.keys())
+        self._outdated = dict.fromkeys(image.topics, 0)
         self._begin(image)
 
     def _begin(self, image: MetadataImage) -> None:
@@ -56,8 +52,18 @@ class ConfigUpdates:
         return 0 if self._outdated else None
 
     def _update(self, image: MetadataImage, at_most: int) -> None:
-        for _ in range(min(at_most, len(self._outdated))):
-            key, _ = self._outdated.popitem()
-            partition = self._partitions.get(key)
-            if partition is not None:
-                partition.log.update_config(self._config.topic_config(image, key.topic))
+        while at_most > 0 and self._outdated:
+            name, first = self._outdated.popitem()
+            topic = image.topics.get(name)
+            if topic is None:
+                at_most -= 1
+                continue
+            last = min(first + at_most, len(topic.partitions))
+            if last < len(topic.partitions):
+                self._outdated[name] = last
+            config = self._config.topic_config(image, name)
+            for number in range(first, last):
+                partition = self._partitions.get(TopicPartition(name, number))
+                if partition is not None:
+                    partition.log.update_config(config)
+            at_most -= max(last - first, 1)
