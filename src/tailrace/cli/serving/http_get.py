@@ -5,6 +5,7 @@ The address may be wrong, so whatever responds there can end a command only with
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
@@ -26,6 +27,11 @@ def _reason(error: Exception) -> str:
 class Page(NamedTuple):
     status: int
     text: str
+
+    @property
+    def status_text(self) -> str:
+        """The status with its standard name: 404 Not Found."""
+        return f"{self.status} {http.client.responses.get(self.status, '')}".rstrip()
 
 
 def get(url: str, path: str, *, more_s: float = 0.0) -> Page:

@@ -56,7 +56,7 @@ def _watch(options: argparse.Namespace, read: Callable[[], Reading]) -> int:
 def _read_url(url: str) -> Reading:
     page = get(url, "/metrics")
     if page.status != 200:
-        raise CommandError(f"{url} has no metrics: HTTP status {page.status}")
+        raise CommandError(f"{url} has no metrics: HTTP status {page.status_text}")
     with understood(url, "/metrics"):
         try:
             return read_metrics(Scrape(page.text), url, time.time())
