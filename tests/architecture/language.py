@@ -63,6 +63,10 @@ _BARE_ERROR = re.compile(
     r"(?:^|[;.]\s+)(?:an?\s+)?`?(?:[A-Z]\w*(?:Error|Config|Frame|Batch|Failed|Voter|Checkpoint|Type)|[A-Z]+(?:_[A-Z]+)+)`?\s+"
     r"(?:if|unless|until|for)\b"
 )
+# Tutorials, how-to pages, reference and explanation. A decision begins with its context instead.
+_PAGES_WITH_READERS = re.compile(
+    r"/docs/(?:(?:tutorials|how-to|reference|explanation)/.*|index\.md|decisions/index\.md)$"
+)
 _QUESTION_NAME = re.compile(r"_*(?:is|has)_")
 _WORD_IN_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CODE = re.compile(r"``[^`]*``|`[^`]*`")
@@ -171,6 +175,12 @@ def _of_comments(path: Path, text: str) -> Iterator[Finding]:
 def _of_page(path: Path, text: str) -> Iterator[Finding]:
     prose = re.sub(r"^```.*?^```", lambda block: "\n" * block[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
     prose = re.sub(r"<!--.*?-->", lambda note: "\n" * note[0].count("\n"), prose, flags=re.DOTALL)
+    if _PAGES_WITH_READERS.search(path.as_posix()):
+        first = next(
+            (one for one in re.split(r"\n\s*\n", prose) if one.strip() and not one.strip().startswith("#")), ""
+        )
+        if not re.match(r"\s*(?:This page|These pages)\b", first):
+            yield Finding(path, 1, "the first paragraph does not name the readers (This page is for …)", _short(first))
     yield from _of_prose(path, 1, prose)
 
 

@@ -67,3 +67,14 @@ def test_code_blocks_of_a_page_are_not_checked(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"The client is {TOLD}.\n\n```\nthe client is {TOLD}\n```\n")
     assert [one.line for one in findings_of(page)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("# Jobs\n\nWork over whole logs.\n", 1), ("# Jobs\n\nThis page is for people who verify logs.\n", 0)],
+)
+def test_the_first_paragraph_of_a_page_names_its_readers(tmp_path: Path, text: str, count: int) -> None:
+    page = tmp_path / "docs" / "reference" / "jobs.md"
+    page.parent.mkdir(parents=True)
+    page.write_text(text)
+    assert len(findings_of(page)) == count

@@ -8,7 +8,7 @@
 
 Each broker is a `tailrace.Broker`, with all its methods. The controllers are Java processes on free ports. Everything
 is in one temporary directory, which is removed at the end. A guard process kills the controllers if this process ends
-without `close`. Topics get three replicas, and `acks=all` needs two of them, as far as there are brokers.
+without `close`. Topics get three replicas, and `acks=all` needs two of them. A smaller cluster has fewer replicas.
 """
 
 from __future__ import annotations
