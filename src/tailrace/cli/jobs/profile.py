@@ -12,7 +12,7 @@ from tailrace.cli.parsing.options import described
 def add(verbs: Verbs) -> None:
     profile = described(
         verbs.add_parser(
-            "profile", help="show keys, sizes, skew, throughput, compression, and what compaction would free"
+            "profile", help="show keys, sizes, skew, throughput, compression, and the bytes that compaction would free"
         ),
         """
         Show statistics about the contents of a log: distinct and most frequent keys, sizes, skew between partitions,

@@ -112,7 +112,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="one such setting, with the name of a Kafka client or of kcat; overrides the file (may be repeated)",
+        help="a setting of a Kafka client or of kcat; overrides the file (may be repeated)",
     )
     group.add_argument(
         "--timeout",

@@ -50,7 +50,7 @@ def below_log_start(segments: SegmentList, marks: Watermarks, at_most: int = INT
 
 
 def beyond_size(segments: SegmentList, marks: Watermarks, config: TopicConfig, at_most: int = INT_MAX) -> list[Segment]:
-    """Return the segments without which the log still has `retention.bytes`."""
+    """Return the oldest segments that can be deleted while the log keeps at least `retention.bytes`."""
     if config.retention_bytes < 0:
         return []
     surplus = segments.total_size() - config.retention_bytes
@@ -82,17 +82,17 @@ def beyond_age(
 
 
 def _leading(
-    segments: SegmentList, marks: Watermarks, may_go: Callable[[Segment, Segment | None], bool], at_most: int
+    segments: SegmentList, marks: Watermarks, is_deletable: Callable[[Segment, Segment | None], bool], at_most: int
 ) -> list[Segment]:
     """Return the oldest consecutive segments that may be deleted. The active one is included only if it has records."""
-    going: list[Segment] = []
+    deletable: list[Segment] = []
     for slot, segment in enumerate(segments):
-        if len(going) == at_most:
+        if len(deletable) == at_most:
             break
         next_one = segments[slot + 1] if slot + 1 < len(segments) else None
         upper_bound = next_one.base_offset if next_one else marks.log_end_offset
         is_empty_active = next_one is None and segment.size == 0
-        if marks.high_watermark_offset < upper_bound or is_empty_active or not may_go(segment, next_one):
+        if marks.high_watermark_offset < upper_bound or is_empty_active or not is_deletable(segment, next_one):
             break
-        going.append(segment)
-    return going
+        deletable.append(segment)
+    return deletable
