@@ -84,6 +84,20 @@ def s3_table(form: str, s3: str, folder: Path) -> Table:
     return IcebergTable("shop.t", "test", properties)
 
 
+def glue_table(s3: str, folder: Path) -> Table:
+    location = {"region": "us-east-1", "access-key-id": KEYS[0], "secret-access-key": KEYS[1]}
+    properties = {
+        "type": "glue",
+        "warehouse": f"s3://lake/{folder.name}/warehouse",
+        **{
+            f"{service}.{name}": value
+            for service in ("s3", "glue")
+            for name, value in {**location, "endpoint": s3}.items()
+        },
+    }
+    return IcebergTable(f"{folder.name.replace('-', '_')}.t", "test", properties)
+
+
 def run(table: Table, broker: tailrace.Broker) -> Exported:
     with TopicSource(Place.parse(broker.bootstrap), ["t"]) as source:
         return export_once(TableExport(InlineSpark(), source, table, ExportSettings(rounds=Append(("partition",)))))
@@ -108,6 +122,19 @@ def test_a_table_in_s3_grows_is_merged_and_cleaned(form: str, s3: str, broker: t
     merged = table.merge(InlineSpark(), target_bytes=1 << 20, compression="zstd")
     assert (merged.files_before, merged.files_after) == (8, 1)
     assert table.expire(4_000_000_000_000).files >= 8
+    assert count(table) == 34
+    assert run(table, broker).commits == 0
+
+
+def test_a_table_in_a_glue_catalog_grows_and_is_merged(s3: str, broker: tailrace.Broker, tmp_path: Path) -> None:
+    table = glue_table(s3, tmp_path)
+    assert run(table, broker).records == 10
+    for _ in range(8):
+        put(broker.bootstrap, "t", 1, numbered(3))
+        assert run(glue_table(s3, tmp_path), broker).records == 3
+    table.open(RECORD_SCHEMA, ())
+    merged = table.merge(InlineSpark(), target_bytes=1 << 20, compression="zstd")
+    assert (merged.files_before, merged.files_after) == (8, 1)
     assert count(table) == 34
     assert run(table, broker).commits == 0
 
