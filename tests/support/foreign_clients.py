@@ -216,13 +216,19 @@ def node_program(name: str) -> Program:
 
 @remembered
 def maven_jars(*coordinates: str, alone: bool = False) -> tuple[Path, ...]:
-    """Return the jars of some `group:artifact:version`, with their dependencies unless `alone`."""
+    """Return the jars of some `group:artifact:version` or `group:artifact:version:classifier`.
+
+    Those without a classifier have their dependencies with them unless `alone`.
+    """
     everything = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
-    dependency = (
-        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
-        f"{everything if alone else ''}</dependency>"
-    )
-    wanted = "".join(dependency.format(*coordinate.split(":")) for coordinate in coordinates)
+    wanted = ""
+    for coordinate in coordinates:
+        group, artifact, version, *classifier = coordinate.split(":")
+        wanted += (
+            f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+        )
+        wanted += "".join(f"<classifier>{one}</classifier>" for one in classifier)
+        wanted += f"{everything if alone or classifier else ''}</dependency>"
     pom = (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>tailrace.tests</groupId><artifactId>clients</artifactId><version>1</version>"
