@@ -13,7 +13,8 @@ from tailrace.broker.coordination.coordinators import Coordinators
 from tailrace.broker.coordination.partition_writer import PartitionWriter
 from tailrace.coordinator.groups.consumer.consumer_assignors import ASSIGNORS
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
-from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
+from tailrace.coordinator.groups.epoch.target_computations import Submit
+from tailrace.coordinator.groups.group_coordinator import GroupCoordinator, KindSettings
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.groups.share import share_assignor
 from tailrace.coordinator.groups.share.share_settings import ShareSettings
@@ -45,6 +46,7 @@ class Groups:
         coordinators: Coordinators,
         appended: Callable[[TopicPartition, int], None],
         new_id: Callable[[], bytes],
+        submit: Submit,
     ) -> None:
         check_group_limits(config)
         self.settings = group_settings(config)
@@ -63,10 +65,9 @@ class Groups:
                 self.settings,
                 lambda: uuid_text(new_id()),
                 image,
-                self.consumer_settings,
-                self.share_settings,
-                self.streams_settings,
+                KindSettings(self.consumer_settings, self.share_settings, self.streams_settings),
                 lambda: json_form.uuid_text(new_id()),
+                submit,
             ),
             write_timeout_ms=config.integer("offsets.commit.timeout.ms"),
             codec=Codec(config.integer("offsets.topic.compression.codec")),

@@ -260,7 +260,8 @@ class ServiceBuilder:
         topics = CoordinatorTopics(config, controller, None if cluster is None else cluster.forwarding)
         peers = None if cluster is None else cluster.transaction_peers
         coordinators = Coordinators(self._environment.is_turn_over)
-        groups = Groups(config, self._image, partitions, purgatory, coordinators, appended, self._environment.new_id)
+        new_id, submit = self._environment.new_id, self._environment.submit
+        groups = Groups(config, self._image, partitions, purgatory, coordinators, appended, new_id, submit)
         transactions = Transactions(
             config,
             controller,

@@ -10,7 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
 from tailrace.coordinator.groups.classic.classic_join import ClassicJoins, JoinRequest
@@ -23,6 +23,7 @@ from tailrace.coordinator.groups.consumer.consumer_group import CONSUMER_REPLAY,
 from tailrace.coordinator.groups.consumer.consumer_groups import ConsumerGroups
 from tailrace.coordinator.groups.consumer.consumer_heartbeat import ConsumerHeartbeat
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
+from tailrace.coordinator.groups.epoch.target_computations import Submit, run_at_once
 from tailrace.coordinator.groups.group import Group
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.groups.share.share_group import ShareGroup
@@ -55,6 +56,15 @@ _log = logging.getLogger(__name__)
 
 GROUPS_AT_ONCE = 200  # groups whose offsets are checked for expiry without a pause
 
+
+class KindSettings(NamedTuple):
+    """The settings of each kind of epoch group, per group id."""
+
+    consumer: Callable[[str], ConsumerSettings] = lambda _: ConsumerSettings()
+    share: Callable[[str], ShareSettings] = lambda _: ShareSettings()
+    streams: Callable[[str], StreamsSettings] = lambda _: StreamsSettings()
+
+
 _NO_CHANGE: StateChange[None] = StateChange((), None)
 
 
@@ -67,13 +77,12 @@ class GroupCoordinator:
         settings: GroupSettings,
         new_uuid: Callable[[], str],
         image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE,
-        consumer_settings: Callable[[str], ConsumerSettings] = lambda _: ConsumerSettings(),
-        share_settings: Callable[[str], ShareSettings] = lambda _: ShareSettings(),
-        streams_settings: Callable[[str], StreamsSettings] = lambda _: StreamsSettings(),
+        kinds: KindSettings | None = None,
         new_member_id: Callable[[], str] | None = None,
+        submit: Submit = run_at_once,
     ) -> None:
         """`new_uuid` returns the unique part of a classic member's id. `new_member_id` returns the id of a member of a
-        consumer group that sends none; by default it is `new_uuid`. Settings are per group id."""
+        consumer group that sends none; by default it is `new_uuid`. `submit` runs work on another thread."""
         self.groups: dict[str, Group] = {}
         self._unchecked: deque[str] = deque()  # groups whose offsets have to be checked for expiry
         self.offsets = CommittedOffsets(
@@ -93,13 +102,14 @@ class GroupCoordinator:
         self._joining = ClassicJoins(self._rebalances, settings, new_uuid)
         self._membership = ClassicMembership(self._rebalances)
         new_id = new_member_id or new_uuid
+        kinds = kinds or KindSettings()
         self._consumers = ConsumerGroups(
-            self.groups, timers, consumer_settings, image, new_id, self._rebalance_converted
+            self.groups, timers, kinds.consumer, image, new_id, self._rebalance_converted, submit
         )
-        self._classic_members = ClassicProtocolMembers(self._consumers, timers, consumer_settings, image, new_id)
-        self.shares = ShareGroups(self.groups, timers, share_settings, image)
+        self._classic_members = ClassicProtocolMembers(self._consumers, timers, kinds.consumer, image, new_id)
+        self.shares = ShareGroups(self.groups, timers, kinds.share, image, submit)
         self.share_offsets = ShareOffsets(self.groups, self.shares, image)
-        self.streams = StreamsGroups(self.groups, timers, streams_settings, image)
+        self.streams = StreamsGroups(self.groups, timers, kinds.streams, image, submit)
         self._loaded: Mapping[type[Any], Callable[[Any, int], None]] = {
             ClassicGroup: self._rebalances.loaded,
             ConsumerGroup: self._consumers.loaded,

@@ -12,7 +12,7 @@ and members that still use the classic protocol.
     consumer_member.py            ConsumerMember: subscription and partitions of a member
     consumer_heartbeat.py         the request, and the check of a static member
     consumer_reconciliation.py    one step of a member towards its target partitions
-    consumer_assignors.py         the assignors `uniform` and `range`
+    consumer_assignors.py         the target assignment of all members; the assignors `uniform` and `range`
     uneven_assignor.py            `uniform` for members with different subscriptions
     pattern_subscriptions.py      regular expressions: when they are looked up
     topic_patterns.py             regular expressions: RE2, matched in slices

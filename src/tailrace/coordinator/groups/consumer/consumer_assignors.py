@@ -5,15 +5,21 @@
               numbers of several topics
 
 An assignor is a pure function of the members (subscriptions, last targets) and the partition counts of topics.
+`consumer_target` prepares its input, so that it can run on another thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
+from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
+from tailrace.coordinator.groups.consumer.consumer_member import ConsumerMember
 from tailrace.coordinator.groups.consumer.uneven_assignor import assign_unevenly
 from tailrace.coordinator.groups.epoch.epoch_group import Assignment
+from tailrace.coordinator.groups.epoch.subscriptions import common
+from tailrace.coordinator.groups.epoch.target_computations import COST_MAX, Target
+from tailrace.metadata.image.image import MetadataImage
 
 Assignments: TypeAlias = dict[str, Assignment]  # by member id
 
@@ -122,3 +128,51 @@ def _partitions(assigned: Mapping[bytes, frozenset[int]]) -> Iterator[tuple[byte
 
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniform, "range": assign_range}
+
+
+def consumer_target(
+    group: ConsumerGroup, epoch: int, member: ConsumerMember, image: MetadataImage, default_assignor: str
+) -> Target[Assignment]:
+    """Return the target of a group. `member` is a new or changed member, which the group does not have yet."""
+    members = group.members_with(member)
+    before = {member_id: group.target_of(one) for member_id, one in members.items()}
+    assignor = group.preferred_assignor(members.values()) or default_assignor
+    # Most members of a group have the same subscription: each is resolved once.
+    subscribed = {(one.topic_names, one.topic_pattern): group.topics_of(one) for one in members.values()}
+
+    def compute() -> Assignments:
+        topics = {subscription: topic_ids(names, image) for subscription, names in subscribed.items()}
+        specs = {
+            one.member_id: MemberSpec(
+                topics[one.topic_names, one.topic_pattern], before[one.member_id], one.instance_id
+            )
+            for one in members.values()
+        }
+        ids = frozenset[bytes]().union(*topics.values())
+        counts = {topic: len(image.topics_by_id[topic].partitions) for topic in ids}
+        assigned = ASSIGNORS[assignor](specs, counts)
+        return {member_id: assigned.get(member_id, {}) for member_id in specs}
+
+    return Target(
+        epoch, assignor, group.target.copy(), _cost(group, members.values(), subscribed.values(), image), compute
+    )
+
+
+def topic_ids(names: Collection[str], image: MetadataImage) -> frozenset[bytes]:
+    """Return the ids of the topics that exist."""
+    topics = image.topics
+    return frozenset(topics[name].id for name in common(names, topics))
+
+
+def _cost(
+    group: ConsumerGroup,
+    members: Collection[ConsumerMember],
+    subscribed: Collection[Collection[str]],
+    image: MetadataImage,
+) -> int:
+    """Return the number of subscribed topics of all members, and of partitions if there are not too many topics."""
+    cost = sum(len(one.topic_names) + len(group.matches_of(one)) for one in members)
+    if cost > COST_MAX:
+        return cost
+    topics = image.topics
+    return cost + sum(len(topics[name].partitions) for name in set().union(*subscribed) if name in topics)

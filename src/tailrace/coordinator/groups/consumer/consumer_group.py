@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from tailrace.coordinator.groups.consumer.consumer_member import ConsumerMember
 from tailrace.coordinator.groups.consumer.consumer_records import CONSUMER_RECORDS, group_tombstones
 from tailrace.coordinator.groups.epoch.epoch_group import Assignment, EpochGroup
 from tailrace.coordinator.groups.epoch.epoch_replay import EpochReplay
-from tailrace.coordinator.groups.epoch.subscriptions import Subscription, Subscriptions
+from tailrace.coordinator.groups.epoch.subscriptions import SharedNames, Subscription, Subscriptions
 from tailrace.coordinator.groups.group import Committer, TopicCommit
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -38,6 +39,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
         self.patterns: dict[str, ResolvedPattern] = {}
         self.has_partition_metadata = False  # a record of Kafka before 4.1, which the next epoch removes
         self.subscriptions = Subscriptions()
+        self._names = SharedNames()  # the topic names of members
         self._classic_members = 0  # how many use the classic protocol
         self._holders: dict[tuple[bytes, int], str] = {}  # the member that has a partition, or must revoke it
 
@@ -45,6 +47,9 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
 
     def put_member(self, member: ConsumerMember) -> None:
         before = self.members.get(member.member_id)
+        shared = self._names.share(member.topic_names)
+        if shared is not member.topic_names:
+            member = replace(member, topic_names=shared)
         if before is not None:
             self._release(before)
         self._count(before, member)
@@ -76,6 +81,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
         self._classic_members += _is_classic(member) - _is_classic(before)
 
     def _release(self, member: ConsumerMember) -> None:
+        self._names.release(member.topic_names)
         for partition in _held(member):
             if self._holders.get(partition) == member.member_id:
                 del self._holders[partition]
@@ -127,9 +133,14 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
         left = len(self.members) - len(gone)
         return left > 0 and self._classic_members - sum(map(_is_classic, gone)) == left
 
-    def topics_of(self, member: ConsumerMember) -> Collection[str]:
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        matches = self.matches_of(member)
+        return member.topic_names | matches if matches else member.topic_names
+
+    def matches_of(self, member: ConsumerMember) -> frozenset[str]:
+        """Return the topics that the member's pattern matched."""
         resolved = self.patterns.get(member.topic_pattern or "")
-        return member.topic_names if resolved is None else member.topic_names | resolved.topics
+        return frozenset() if resolved is None else resolved.topics
 
     def preferred_assignor(self, members: Iterable[ConsumerMember]) -> str | None:
         """Return the assignor that most members prefer, or None if no member prefers any."""

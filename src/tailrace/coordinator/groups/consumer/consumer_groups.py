@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
-from tailrace.coordinator.groups.consumer.consumer_assignors import ASSIGNORS, MemberSpec
+from tailrace.coordinator.groups.consumer.consumer_assignors import consumer_target, topic_ids
 from tailrace.coordinator.groups.consumer.consumer_description import describe_consumer_group
 from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from tailrace.coordinator.groups.consumer.consumer_heartbeat import (
@@ -39,7 +39,7 @@ from tailrace.coordinator.groups.epoch.epoch_group import Assignment
 from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, check_epoch
 from tailrace.coordinator.groups.epoch.reconciliation import contains
 from tailrace.coordinator.groups.epoch.record_fields import PartitionLists
-from tailrace.coordinator.groups.epoch.subscriptions import common
+from tailrace.coordinator.groups.epoch.target_computations import Submit
 from tailrace.coordinator.groups.group import Group
 from tailrace.coordinator.shard import StateChange
 from tailrace.coordinator.timers import Timers
@@ -61,9 +61,10 @@ class ConsumerGroups:
         image: Callable[[], MetadataImage],
         new_member_id: Callable[[], str],
         on_downgrade: Callable[[str, int], None],
+        submit: Submit,
     ) -> None:
         """`settings(group_id)` returns the broker's settings with the group's own; `on_downgrade(group_id, now_ms)` is
-        called when a group has been converted into a classic group."""
+        called when a group has been converted into a classic group. `submit` runs work on another thread."""
         self._groups = groups
         self._settings = settings
         self._image = image
@@ -76,6 +77,7 @@ class ConsumerGroups:
             timers,
             image,
             lambda group, members: self.fence(group, members, None),
+            submit,
         )
         self.timers = self._engine.timers
         self._patterns = PatternSubscriptions(self._engine.find, timers, image, self._engine.hash_of)
@@ -142,7 +144,7 @@ class ConsumerGroups:
             member,
             target_epoch,
             target,
-            _topic_ids(group, member, self._image()),
+            topic_ids(group.topics_of(member), self._image()),
             owned,
             group.is_held,
             subscription_changed=subscription_changed,
@@ -163,22 +165,10 @@ class ConsumerGroups:
         """Return the target epoch and the target assignment of this member."""
         if group.target_epoch >= epoch or self._engine.is_too_soon(group, settings, now_ms):
             return group.target_epoch, group.target_of(member)
-        members = group.members_with(member)
-        image = self._image()
-        # Most members of a group have the same subscription: each is resolved once.
-        subscribed = {(one.topic_names, one.topic_pattern): one for one in members.values()}
-        topics = {subscription: _topic_ids(group, one, image) for subscription, one in subscribed.items()}
-        specs = {
-            one.member_id: MemberSpec(topics[one.topic_names, one.topic_pattern], group.target_of(one), one.instance_id)
-            for one in members.values()
-        }
-        ids = frozenset[bytes]().union(*topics.values())
-        counts = {topic: len(image.topics_by_id[topic].partitions) for topic in ids}
-        assignor = group.preferred_assignor(members.values()) or settings.assignors[0]
-        assigned = ASSIGNORS[assignor](specs, counts)
-        target = {member_id: assigned.get(member_id, {}) for member_id in specs}
-        self._engine.store_target(group, epoch, target, records, now_ms, assignor)
-        return epoch, target[member.member_id]
+        target = self._engine.assign(
+            group, consumer_target(group, epoch, member, self._image(), settings.assignors[0]), records, now_ms
+        )
+        return (group.target_epoch, group.target_of(member)) if target is None else (epoch, target[member.member_id])
 
     # ------------------------------------------------------------------------------------------------------- joining
 
@@ -302,8 +292,3 @@ class ConsumerGroups:
         for member in group.members.values():
             self.restart_session(group.group_id, member, settings, now_ms)
             self.timers.limit_revocation(group.group_id, member, member.rebalance_timeout_ms, now_ms)
-
-
-def _topic_ids(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> frozenset[bytes]:
-    topics = image.topics
-    return frozenset(topics[name].id for name in common(group.topics_of(member), topics))

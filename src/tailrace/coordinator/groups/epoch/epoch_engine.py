@@ -4,7 +4,7 @@ A heartbeat goes through these steps, and each may append records:
 
     member     find the member and check its epoch; store what has changed about it     `store_member`
     epoch      bump the group epoch if members, subscriptions or topics have changed    `topics_hash`, `next_epoch`
-    target     compute the target assignment of all members for that epoch              `is_too_soon`, `store_target`
+    target     compute the target assignment of all members for that epoch              `is_too_soon`, `assign`
     current    move this member one step towards its target                             `store_current`
 
 The engine changes no group: the state is the result of replaying the records (`epoch_replay.py`). The only exception is
@@ -13,7 +13,6 @@ The engine changes no group: the state is the result of replaying the records (`
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -23,13 +22,18 @@ from tailrace.coordinator.groups.epoch.epoch_records import EpochRecords
 from tailrace.coordinator.groups.epoch.epoch_settings import EpochSettings
 from tailrace.coordinator.groups.epoch.member_timers import MemberTimers
 from tailrace.coordinator.groups.epoch.metadata_hash import TopicHashes
+from tailrace.coordinator.groups.epoch.target_computations import (
+    COST_MAX,
+    Submit,
+    Target,
+    TargetComputations,
+    log_target,
+)
 from tailrace.coordinator.groups.group import Group
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
-
-_log = logging.getLogger(__name__)
 
 G = TypeVar("G", bound=EpochGroup[Any, Any])
 M = TypeVar("M", bound=EpochMember)
@@ -47,14 +51,17 @@ class EpochEngine(Generic[G, M, A]):
         timers: Timers,
         image: Callable[[], MetadataImage],
         fence: Callable[[G, Sequence[M]], StateChange[None]],
+        submit: Submit,
     ) -> None:
-        """`fence(group, members)` returns the change that removes members whose time is up."""
+        """`fence(group, members)` returns the change that removes members whose time is up. `submit` runs work on
+        another thread."""
         self._kind = kind
         self._records = records
         self._groups = groups
         self._image = image
         self._hashes = TopicHashes()
         self.timers: MemberTimers[G] = MemberTimers(timers, self.find, fence)
+        self._targets: TargetComputations[G, A] = TargetComputations(timers, self.find, records, submit)
 
     # Groups
 
@@ -119,17 +126,21 @@ class EpochEngine(Generic[G, M, A]):
         last_ms = group.target_timestamp_ms
         return last_ms > 0 and now_ms < last_ms + settings.assignment_interval_ms
 
-    def store_target(
-        self, group: G, epoch: int, target: Mapping[str, A], records: Records, now_ms: int, assignor: str
-    ) -> None:
-        """Append the records of a new target assignment: the members whose target changes, and its epoch."""
-        for member_id, assignment in target.items():
+    def assign(self, group: G, target: Target[A], records: Records, now_ms: int) -> Mapping[str, A] | None:
+        """Compute a target assignment, and append the records of the members whose target changes, and of its epoch.
+
+        Return None if that takes long: another thread computes it, and its records follow later.
+        """
+        if target.cost > COST_MAX:
+            self._targets.begin(group.group_id, target)
+            return None
+        members = target.compute()
+        for member_id, assignment in members.items():
             if assignment != group.target.get(member_id):
                 records.append(self._records.target_record(group.group_id, member_id, assignment))
-        records.append(self._records.target_epoch_record(group.group_id, epoch, now_ms))
-        _log.info(
-            "group %s: target of epoch %d for %d members, assignor %s", group.group_id, epoch, len(target), assignor
-        )
+        records.append(self._records.target_epoch_record(group.group_id, target.epoch, now_ms))
+        log_target(group.group_id, target, len(members))
+        return members
 
     # Current
 

@@ -92,6 +92,26 @@ class Subscriptions:
         return changes
 
 
+class SharedNames:
+    """Equal sets of names, each stored once. They take less memory, and are compared by identity."""
+
+    def __init__(self) -> None:
+        self._sets: dict[frozenset[str], frozenset[str]] = {}
+        self._users: Counter[frozenset[str]] = Counter()
+
+    def share(self, names: frozenset[str]) -> frozenset[str]:
+        """Return the stored set for a new user."""
+        shared = self._sets.setdefault(names, names)
+        self._users[shared] += 1
+        return shared
+
+    def release(self, names: frozenset[str]) -> None:
+        """Remove a user of a set, and the set with its last user."""
+        self._users[names] -= 1
+        if not self._users[names]:
+            del self._users[names], self._sets[names]
+
+
 def _name_changes(gone: Iterable[Subscription], come: Subscription | None) -> Counter[str]:
     changes = Counter(() if come is None else come.topics)
     for one in gone:

@@ -9,6 +9,7 @@ The engine is in `epoch/`. This package adds the assignor and the partitions who
     share_group.py       ShareGroup: members in Kafka's order, the topics; the ShareGroupDescribe response
     share_member.py      ShareMember: subscription and partitions of a member
     share_heartbeat.py   the request and its result
+    share_target.py      the target assignment of all members
     share_assignor.py    the assignor `simple`
     share_topics.py      ShareTopics: partitions whose state is being initialized, initialized, or being deleted
     share_offsets.py     ShareOffsets: results of the share coordinator; start offsets altered and deleted

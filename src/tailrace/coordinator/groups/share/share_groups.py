@@ -19,13 +19,15 @@ from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_EPO
 from tailrace.coordinator.groups.epoch.epoch_replay import EpochReplay
 from tailrace.coordinator.groups.epoch.record_fields import PartitionLists
 from tailrace.coordinator.groups.epoch.subscriptions import Subscription
+from tailrace.coordinator.groups.epoch.target_computations import Submit
 from tailrace.coordinator.groups.group import Group
-from tailrace.coordinator.groups.share.share_assignor import NAME, ShareSpec, assign_simple
+from tailrace.coordinator.groups.share.share_assignor import NAME
 from tailrace.coordinator.groups.share.share_group import ShareGroup
 from tailrace.coordinator.groups.share.share_heartbeat import Initialization, ShareHeartbeat, ShareHeartbeatResult
 from tailrace.coordinator.groups.share.share_member import ShareMember
 from tailrace.coordinator.groups.share.share_records import SHARE_RECORDS, read_topics, topics_record
 from tailrace.coordinator.groups.share.share_settings import ShareSettings
+from tailrace.coordinator.groups.share.share_target import share_target
 from tailrace.coordinator.groups.share.share_topics import ShareTopics
 from tailrace.coordinator.shard import StateChange
 from tailrace.coordinator.timers import Timers
@@ -50,13 +52,21 @@ class ShareGroups:
         timers: Timers,
         settings: Callable[[str], ShareSettings],
         image: Callable[[], MetadataImage],
+        submit: Submit,
     ) -> None:
-        """`settings(group_id)` returns the broker's settings with the group's own."""
+        """`settings(group_id)` returns the broker's settings with the group's own. `submit` runs work on another
+        thread."""
         self._groups = groups
         self._settings = settings
         self._image = image
         self._engine: EpochEngine[ShareGroup, ShareMember, Assignment] = EpochEngine(
-            ShareGroup, SHARE_RECORDS, groups, timers, image, lambda group, members: self._fence(group, members, None)
+            ShareGroup,
+            SHARE_RECORDS,
+            groups,
+            timers,
+            image,
+            lambda group, members: self._fence(group, members, None),
+            submit,
         )
         self.find = self._engine.find
         self.group = self._engine.group
@@ -128,14 +138,9 @@ class ShareGroups:
         """Return the target epoch and the target assignment of this member."""
         if group.target_epoch >= epoch or self._engine.is_too_soon(group, settings, now_ms):
             return group.target_epoch, group.target.get(member.member_id, {})
-        members = group.members_with(member)
-        topics = self._image().topics
-        target = assign_simple(
-            {name: ShareSpec(one.topic_names, group.target.get(name, {})) for name, one in members.items()},
-            {name: topics[name].id for name in group.topics_with(member, topics)},
-            {} if group.topics is None else group.topics.assignable,
-        )
-        self._engine.store_target(group, epoch, target, records, now_ms, NAME)
+        target = self._engine.assign(group, share_target(group, epoch, member, self._image()), records, now_ms)
+        if target is None:
+            return group.target_epoch, group.target.get(member.member_id, {})
         return epoch, target[member.member_id]
 
     def _reconcile(self, member: ShareMember, target_epoch: int, target: Assignment, is_bumped: bool) -> ShareMember:

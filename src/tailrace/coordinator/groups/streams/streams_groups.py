@@ -18,6 +18,7 @@ from typing import TypeVar
 from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
 from tailrace.coordinator.groups.epoch.epoch_engine import EpochEngine, Records
 from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, check_epoch
+from tailrace.coordinator.groups.epoch.target_computations import Submit
 from tailrace.coordinator.groups.group import Group
 from tailrace.coordinator.groups.streams.configured_topology import ConfiguredTopology, configure
 from tailrace.coordinator.groups.streams.streams_description import describe_streams_group
@@ -42,7 +43,7 @@ from tailrace.coordinator.groups.streams.streams_response import (
     status,
 )
 from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
-from tailrace.coordinator.groups.streams.streams_target import ASSIGNOR, compute_target
+from tailrace.coordinator.groups.streams.streams_target import streams_target
 from tailrace.coordinator.groups.streams.streams_topology import StreamsTopology
 from tailrace.coordinator.shard import StateChange
 from tailrace.coordinator.timers import Timers
@@ -60,8 +61,10 @@ class StreamsGroups:
         timers: Timers,
         settings: Callable[[str], StreamsSettings],
         image: Callable[[], MetadataImage],
+        submit: Submit,
     ) -> None:
-        """`settings(group_id)` returns the broker's settings with the group's own."""
+        """`settings(group_id)` returns the broker's settings with the group's own. `submit` runs work on another
+        thread."""
         self._groups = groups
         self._timers = timers
         self._settings = settings
@@ -73,6 +76,7 @@ class StreamsGroups:
             timers,
             image,
             lambda group, members: self._fence(group, members, None),
+            submit,
         )
 
     def describe(self, group_id: str) -> StreamsGroupDescribeResponse.DescribedGroup:
@@ -220,9 +224,10 @@ class StreamsGroups:
         if self._engine.is_too_soon(group, settings, now_ms):
             statuses.append(assignment_delayed("assignment interval"))
             return last
-        target = compute_target(group, member, configured, settings.standby_replicas)
-        self._engine.store_target(group, epoch, target, records, now_ms, ASSIGNOR)
-        return epoch, target[member.member_id]
+        target = self._engine.assign(
+            group, streams_target(group, epoch, member, configured, settings.standby_replicas), records, now_ms
+        )
+        return last if target is None else (epoch, target[member.member_id])
 
     def _delay_target(self, group_id: str, until_ms: int) -> None:
         """Delay the target assignment of an empty group, so that its first members are assigned together."""
@@ -239,8 +244,8 @@ class StreamsGroups:
             return None
         records: Records = []
         replicas = int(group.assignment_configs.get("num.standby.replicas", 0))
-        target = compute_target(group, None, group.configured, replicas)
-        self._engine.store_target(group, group.epoch, target, records, now_ms, ASSIGNOR)
+        target = streams_target(group, group.epoch, None, group.configured, replicas)
+        self._engine.assign(group, target, records, now_ms)
         return StateChange(records, None)
 
     # ----------------------------------------------------------------------------------------------- leaving and time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tailrace.coordinator.groups.epoch.target_computations import Target
 from tailrace.coordinator.groups.streams.configured_topology import ConfiguredTopology
 from tailrace.coordinator.groups.streams.streams_group import StreamsGroup
 from tailrace.coordinator.groups.streams.streams_member import StreamsMember, Tasks
@@ -13,10 +14,14 @@ from tailrace.model.java.java_order import hash_map_order
 ASSIGNOR: Final = "sticky"
 
 
-def compute_target(
-    group: StreamsGroup, member: StreamsMember | None, configured: ConfiguredTopology, standby_replicas: int
-) -> dict[str, Tasks]:
-    """Return the tasks of each member. While topics are missing, no member has any.
+def streams_target(
+    group: StreamsGroup,
+    epoch: int,
+    member: StreamsMember | None,
+    configured: ConfiguredTopology,
+    standby_replicas: int,
+) -> Target[Tasks]:
+    """Return the target of a group. While topics are missing, no member has tasks.
 
     `member` is a new or changed member, which the group does not have yet.
     """
@@ -25,15 +30,23 @@ def compute_target(
     if member is not None:
         members[member.member_id] = member
         order.append(member.member_id)
+    before = group.target.copy()
     specs = {
-        member_id: MemberSpec(members[member_id].process_id, group.target.get(member_id, Tasks()))
+        member_id: MemberSpec(members[member_id].process_id, before.get(member_id, Tasks()))
         for member_id in hash_map_order(order)
     }
     if not configured.is_ready:
-        return dict.fromkeys(specs, Tasks())
+        return Target(epoch, ASSIGNOR, before, len(specs), lambda: dict.fromkeys(specs, Tasks()))
     assert configured.subtopologies is not None, "it is ready"
     subtopologies = {
         name: SubtopologySpec(one.task_count, bool(one.changelog_topics))
         for name, one in configured.subtopologies.items()
     }
-    return assign_tasks(specs, subtopologies, standby_replicas)
+    tasks = sum(one.task_count for one in subtopologies.values()) * (1 + standby_replicas)
+    return Target(
+        epoch,
+        ASSIGNOR,
+        before,
+        len(specs) + tasks,
+        lambda: assign_tasks(specs, subtopologies, standby_replicas),
+    )
