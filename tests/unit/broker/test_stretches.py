@@ -273,6 +273,33 @@ def test_transactions_that_time_out_together_are_aborted_with_pauses() -> None:
     assert longest < LINES_MAX / 5
 
 
+def test_the_creation_of_an_acl_does_not_look_at_the_existing_ones() -> None:
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    broker = Stretches({"authorizer.class.name": authorizer, "super.users": "User:ANONYMOUS"})
+    creation = m.CreateAclsRequest.AclCreation
+
+    def create(names: range) -> int:
+        acls = [
+            creation(
+                resource_type=2,
+                resource_name=f"topic-{number}",
+                resource_pattern_type=3,
+                principal="User:user",
+                host="*",
+                operation=3,
+                permission_type=3,
+            )
+            for number in names
+        ]
+        response = ask(broker, m.CreateAclsRequest(creations=acls), 3)
+        assert not any(one.error_code for one in response.results)
+        return len(broker.broker.services.controller.image.acls)
+
+    assert create(range(3_000)) == 3_000
+    assert create(range(2_999, 3_001)) == 3_001
+    assert broker.longest < LINES_MAX / 50
+
+
 def _open_transactions(broker: Stretches) -> int:
     states = ask(broker, m.ListTransactionsRequest(state_filters=["Ongoing"]), 0).transaction_states
     return len(states)

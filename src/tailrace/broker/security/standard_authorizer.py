@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import AddressValueError, IPv6Address
 from typing import Final, TypeAlias
 
-from tailrace.metadata.decisions.acls import acl_of
+from tailrace.metadata.image.acl_records import acl_of
 from tailrace.model.acls import EVERYONE, WILDCARD, Acl, AclResource, Operation, PatternType, Permission
 from tailrace.model.log_fields import fields
 from tailrace.protocol.messages import AccessControlEntryRecord

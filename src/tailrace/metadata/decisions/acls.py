@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from tailrace.metadata.controller.control_state import MAX_RECORDS, NO_ERROR, ApiError, ControlState, Plan, check_size
+from tailrace.metadata.image.acl_records import acl_of
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.acls import CLUSTER_NAME, Acl, AclFilter, AclResource, Operation, PatternType, Permission
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -16,18 +17,6 @@ from tailrace.protocol.message import Message
 Asked: TypeAlias = messages.DescribeAclsRequest | messages.DeleteAclsRequest.DeleteAclsFilter
 
 _TOO_MANY: Final = f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."
-
-
-def acl_of(record: messages.AccessControlEntryRecord) -> Acl:
-    return Acl(
-        record.resource_type,
-        record.resource_name,
-        record.pattern_type,
-        record.principal,
-        record.host,
-        record.operation,
-        record.permission_type,
-    )
 
 
 def filter_of(asked: Asked) -> AclFilter:
@@ -44,7 +33,7 @@ def filter_of(asked: Asked) -> AclFilter:
 
 def plan_create_acls(state: ControlState, request: messages.CreateAclsRequest) -> Plan[list[ApiError]]:
     """Plan new entries; the result has an error for each. An entry that exists already succeeds without a record."""
-    there = {acl_of(record) for record in state.image.acls.values()}
+    added = set[Acl]()
     records: list[Message] = []
     results = []
     for creation in request.creations:
@@ -59,8 +48,8 @@ def plan_create_acls(state: ControlState, request: messages.CreateAclsRequest) -
         )
         problem = _problem(acl)
         results.append(NO_ERROR if problem is None else ApiError(ErrorCode.INVALID_REQUEST, problem))
-        if problem is None and acl not in there:
-            there.add(acl)
+        if problem is None and acl not in state.image.acl_ids and acl not in added:
+            added.add(acl)
             records.append(_record(state.new_id(), acl))
     check_size(records)
     return Plan(records, results)

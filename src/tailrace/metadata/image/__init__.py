@@ -10,6 +10,7 @@ image_records.py            an image as records, in Kafka's order: the content o
 partition_registration.py   PartitionRegistration: the state of one partition
 registrations.py            BrokerRegistration, ControllerRegistration
 features.py                 feature levels: finalized, supported, and their effect on record versions
+acl_records.py              the entry that an ACL's record has
 effective_config.py         the effective value of a topic's key, and its source
 layered_map.py              LayeredMap: a large immutable mapping with cheap changed copies
 """

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
+from tailrace.metadata.image.acl_records import acl_of
 from tailrace.metadata.image.features import KRAFT_VERSION, METADATA_VERSION, RELEASES
 from tailrace.metadata.image.image import (
     EMPTY_IMAGE,
@@ -31,6 +32,7 @@ from tailrace.metadata.image.registrations import (
     InconsistentMetadata,
 )
 from tailrace.metadata.image.topic_delta import LocalChanges, TopicsDelta
+from tailrace.model.acls import Acl
 from tailrace.model.ids import BrokerId, LeaderEpoch, Offset
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
@@ -50,6 +52,7 @@ class MetadataDelta:
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.acls: dict[bytes, messages.AccessControlEntryRecord | None] = {}
+        self._acl_ids: dict[Acl, bytes | None] = {}
         self.scram_credentials: dict[tuple[int, str], messages.UserScramCredentialRecord | None] = {}
         self.delegation_tokens: dict[str, messages.DelegationTokenRecord | None] = {}
         self.next_producer_id = image.next_producer_id
@@ -84,6 +87,7 @@ class MetadataDelta:
             client_quotas=_merged_sets(before.client_quotas, self.client_quotas),
             next_producer_id=self.next_producer_id,
             acls=changed(before.acls, self.acls),
+            acl_ids=changed(before.acl_ids, self._acl_ids),
             scram_credentials=changed(before.scram_credentials, self.scram_credentials),
             delegation_tokens=changed(before.delegation_tokens, self.delegation_tokens),
         )
@@ -179,11 +183,16 @@ class MetadataDelta:
 
     def _acl(self, record: messages.AccessControlEntryRecord) -> None:
         self.acls[record.id] = record
+        self._acl_ids[acl_of(record)] = record.id
 
     def _remove_acl(self, record: messages.RemoveAccessControlEntryRecord) -> None:
-        if (self.acls[record.id] if record.id in self.acls else self.image.acls.get(record.id)) is None:
+        removed = self.acls[record.id] if record.id in self.acls else self.image.acls.get(record.id)
+        if removed is None:
             raise InconsistentMetadata(f"the ACL {record.id.hex()} is removed but does not exist")
         self.acls[record.id] = None
+        acl = acl_of(removed)
+        if (self._acl_ids[acl] if acl in self._acl_ids else self.image.acl_ids.get(acl)) == record.id:
+            self._acl_ids[acl] = None
 
     def _scram(self, record: messages.UserScramCredentialRecord) -> None:
         self.scram_credentials[record.mechanism, record.name] = record

@@ -27,6 +27,7 @@ from tailrace.metadata.image.registrations import (
     BrokerRegistration,
     ControllerRegistration,
 )
+from tailrace.model.acls import Acl
 from tailrace.model.ids import BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition
 from tailrace.protocol import messages
 
@@ -102,6 +103,7 @@ class MetadataImage:
 
     # Kept in the form of their records.
     acls: Mapping[bytes, messages.AccessControlEntryRecord] = field(default_factory=dict)
+    acl_ids: Mapping[Acl, bytes] = field(default_factory=dict)  # the id in `acls` of each entry
     scram_credentials: Mapping[tuple[int, str], messages.UserScramCredentialRecord] = field(default_factory=dict)
     delegation_tokens: Mapping[str, messages.DelegationTokenRecord] = field(default_factory=dict)
 
