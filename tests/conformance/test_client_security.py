@@ -179,7 +179,7 @@ def ask(bootstrap: str, settings: dict[str, str]) -> object:
             "TLS",
             {"security.protocol": "SSL", "ssl.truststore.location": "/nope"},
             UnsupportedSecurity,
-            "cannot be read",
+            "/nope: No such file or directory",
         ),
         (
             "MUTUAL",

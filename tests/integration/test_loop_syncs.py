@@ -14,6 +14,7 @@ import pytest
 
 import tailrace
 from tailrace.protocol.messages import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+from tests.support.filled_topics import numbered, put
 from tests.support.raw_client import RawClient
 
 LOOP = "tailrace-server"
@@ -77,8 +78,11 @@ def test_only_the_metadata_log_is_synced_on_the_loop(tmp_path: Path, monkeypatch
         assert any(thread == LOOP for thread, _ in calls.seen), "the loop has another name"
         monkeypatch.undo()
     calls = Calls(monkeypatch)
-    with tailrace.Broker(data, config=SETTINGS):
-        # The broker becomes leader again, in a new epoch, which it has to record in every log.
+    flushing = {"log.flush.interval.ms": "50", "log.flush.scheduler.interval.ms": "50"}
+    with tailrace.Broker(data, config={**SETTINGS, **flushing}) as broker:
+        # The broker becomes leader again, in a new epoch. A flush of its first record makes the epoch durable.
+        for number in range(25):
+            put(broker.bootstrap, "a", number, numbered(1))
         wait_until(lambda: len(calls.of("leader-epoch-checkpoint", by="tailrace-chore")) == 25)
         assert calls.on_loop() == []
         monkeypatch.undo()

@@ -158,3 +158,20 @@ def test_many_generated_fetch_sessions_get_kafkas_responses(
     pair: FetchPair, data: st.DataObject, version: int, steps: int
 ) -> None:
     converse(pair, data, version, steps)
+
+
+def test_a_negative_limit_counts_for_the_first_partition_of_a_session_only(pair: FetchPair) -> None:
+    """The partition that has returned records is the last one of the session then."""
+    asked = [
+        FetchRequest.FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=1_000_000)
+        for number, offset in ((0, 0), (1, 13))
+    ]
+    session = 0
+    for epoch, limit in ((0, 0), (1, 0), (2, -1)):
+        topics = [] if epoch else [FetchRequest.FetchTopic(topic="plain", partitions=asked)]
+        sent = request(topics, version=9, session_id=session, session_epoch=epoch, max_bytes=limit)
+        ours, theirs = pair.ask(sent, 9)
+        assert reported(ours) == reported(theirs)
+        session = ours.session_id
+    assert [one.error_code for topic in ours.responses for one in topic.partitions] == [0]
+    pair.close_sessions()

@@ -119,9 +119,13 @@ class Fetch:
         self.version = version
         self.listener = listener
         # A follower's fetch confirms for every partition that the follower is alive. A consumer with a rack may be
-        # redirected at any time. In all other sessions idle partitions are skipped.
+        # redirected at any time. A negative limit is an error of the first partition only. In all other sessions idle
+        # partitions are skipped.
         self.skips_idle = (
-            session is not None and is_consumer(params.replica_id) and not (params.rack and reader.select_replica)
+            session is not None
+            and is_consumer(params.replica_id)
+            and not (params.rack and reader.select_replica)
+            and params.max_bytes >= 0
         )
         self.result: ReadResult | None = None  # of the last read
         self.operation: DelayedOperation | None = None  # the operation as which the fetch waits now
