@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from tailrace.broker.handling.request_decoder import ELEMENTS_AT_ONCE
+from tailrace.coordinator.transactions.transaction import Transaction
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m
@@ -298,6 +299,20 @@ def test_the_creation_of_an_acl_does_not_look_at_the_existing_ones() -> None:
     assert create(range(3_000)) == 3_000
     assert create(range(2_999, 3_001)) == 3_001
     assert broker.longest < LINES_MAX / 50
+
+
+@pytest.mark.parametrize("wait_ms", [20_000, 3_600_001], ids=["timeouts", "expiry"])
+def test_a_search_among_all_transactional_ids_pauses(wait_ms: int) -> None:
+    broker = Stretches({"transaction.state.log.num.partitions": "1"})
+    ask(broker, m.FindCoordinatorRequest(key="first", key_type=1), 2)
+    ask(broker, m.InitProducerIdRequest(transactional_id="first", transaction_timeout_ms=1_000), 4)
+    shard = broker.broker.services.transactions.coordinator.runtime.shard(0)
+    facts = shard.transactions["first"].facts
+    for number in range(10_000):
+        shard.transactions[f"id-{number}"] = Transaction(f"id-{number}", facts)
+    broker.longest = 0
+    broker.tick(NOW_MS + wait_ms)
+    assert broker.longest < LINES_MAX / 10
 
 
 def _open_transactions(broker: Stretches) -> int:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.coordinator.transactions.transaction_coordinator import EXPIRE_AGAIN_MS
-from tailrace.coordinator.transactions.transaction_shard import EXPIRED_AT_ONCE
+from tailrace.coordinator.transactions.transaction_coordinator import IDS_AT_ONCE
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m
@@ -123,16 +122,20 @@ def test_an_idle_transactional_id_expires() -> None:
 
 
 def test_many_idle_transactional_ids_expire_some_at_a_time() -> None:
-    broker, client = opened(**{"transactional.id.expiration.ms": "60000"})
-    for number in range(2 * EXPIRED_AT_ONCE + 50):
+    is_over = False
+    broker = start(static={**ONE_LOG, "transactional.id.expiration.ms": "60000"}, is_turn_over=lambda: is_over)
+    client = Client(broker)
+    client.ask(m.FindCoordinatorRequest(key="idle", key_type=1), 2)
+    for number in range(2 * IDS_AT_ONCE + 50):
         Producer(client, f"idle-{number}")
     client.now_ms += 3_600_001
     left = []
     for _ in range(4):
+        is_over = True
         broker.tick(client.now_ms)
+        is_over = False
         left.append(len(client.ask(m.ListTransactionsRequest(), 0).transaction_states))
-        client.now_ms += EXPIRE_AGAIN_MS
-    assert left == [EXPIRED_AT_ONCE + 50, 50, 0, 0]
+    assert left == [IDS_AT_ONCE + 50, 50, 0, 0]
 
 
 def test_a_prepared_commit_is_completed_after_a_restart() -> None:

@@ -10,6 +10,7 @@ May import: what `coordinator` may.
     transaction.py               Transaction: states, transition table, epochs
     ending.py                    the tables of EndTxn: which producer may end a transaction, and with which response
     markers.py                   the markers that have to be written, by leader
+    sweep.py                     Sweep: periodic work on all transactional ids, with pauses
     transaction_records.py       records of transactions: written and read
     producer_ids.py              ProducerIds: producer ids from blocks of the controller
 """

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from tailrace.coordinator.shard import CoordinatorRecord, Part, StateChange
@@ -34,7 +33,6 @@ from tailrace.protocol.messages import TransactionLogKey, TransactionLogValue
 
 _log = logging.getLogger(__name__)
 
-EXPIRED_AT_ONCE = 500  # transactional ids that are removed without a pause
 
 _S = TransactionState
 R = TypeVar("R")
@@ -69,7 +67,6 @@ class TransactionShard:
         self.coordinator_epoch = coordinator_epoch
         self._settings = settings
         self.transactions: dict[str, Transaction] = {}
-        self.may_expire_more = False  # True if `expire` has left transactional ids that are to be removed
         self._ends: dict[str, TransactionEnd] = {}  # the ends of this shard whose markers are being written
 
     # Replay
@@ -261,9 +258,10 @@ class TransactionShard:
 
     # Timeouts
 
-    def timed_out(self, now_ms: int) -> list[str]:
-        """Return the transactions that are open for longer than their timeout."""
-        return [one.transactional_id for one in self.transactions.values() if _is_timed_out(one, now_ms)]
+    def timed_out(self, ids: Iterable[str], now_ms: int) -> list[str]:
+        """Return those of these transactional ids whose transaction is open for longer than its timeout."""
+        found = [one for one in map(self.transactions.get, ids) if one is not None and _is_timed_out(one, now_ms)]
+        return [one.transactional_id for one in found]
 
     def abort_timed_out(self, transactional_id: str, now_ms: int) -> StateChange[None]:
         """Abort a transaction, unless its client has ended it meanwhile."""
@@ -273,18 +271,19 @@ class TransactionShard:
         _log.info("the transaction of %s has timed out and is aborted", transactional_id)
         return self._fence(transaction, None, now_ms)
 
-    def expire(self, now_ms: int) -> StateChange[None] | None:
-        """Remove some transactional ids that were not used for transactional.id.expiration.ms."""
+    def expire(self, ids: Iterable[str], now_ms: int) -> StateChange[None]:
+        """Remove those of these transactional ids that were not used for transactional.id.expiration.ms."""
         latest = now_ms - self._settings.expiration_ms
-        idle = (
+        expired = [
             one
-            for one in self.transactions.values()
-            if one.facts.state in IDLE and one.pending is None and one.facts.last_update_ms <= latest
-        )
-        expired = list(islice(idle, EXPIRED_AT_ONCE))
-        self.may_expire_more = len(expired) == EXPIRED_AT_ONCE
+            for one in map(self.transactions.get, ids)
+            if one is not None
+            and one.facts.state in IDLE
+            and one.pending is None
+            and one.facts.last_update_ms <= latest
+        ]
         if not expired:
-            return None
+            return StateChange((), None)
         for one in expired:
             one.prepare_dead()
 
