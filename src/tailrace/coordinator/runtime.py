@@ -36,7 +36,7 @@ from tailrace.coordinator.shard_writer import ShardWriter, Unreplayed, coordinat
 from tailrace.coordinator.timers import Alarm, Due, Timers
 from tailrace.diagnostics.internal_errors import is_fatal
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import TopicPartition
+from tailrace.model.ids import Offset, TopicPartition
 from tailrace.model.log_fields import fields
 from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
 from tailrace.protocol.errors import ProtocolError
@@ -387,11 +387,11 @@ class CoordinatorRuntime(Generic[S]):
         if change is not None:
             self._carry_out(place, change, _nothing, refuse, now_ms)
 
-    def change_all(self, operation: Callable[[S], StateChange[Any] | None], now_ms: int) -> None:
-        """Apply an operation to every loaded shard. No request waits for it."""
+    def change_all(self, operation: Callable[[S, Offset, int], StateChange[Any] | None], now_ms: int) -> None:
+        """Apply `operation(shard, log end, now_ms)` to every loaded shard. No request waits for it."""
         for place in tuple(self._places.values()):
             if place.state is ShardState.ACTIVE:
-                self._run_due(place, Due(operation, partial(lambda shard, _: operation(shard), place.shard)), now_ms)
+                self._run_due(place, Due(operation, partial(operation, place.shard, place.writer.end)), now_ms)
 
 
 def _nothing(_: Any, __: int) -> None:

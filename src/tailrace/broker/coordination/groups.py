@@ -161,8 +161,8 @@ class Groups:
         """Delete the committed offsets of deleted topics."""
         names = frozenset(topic.name for topic in topics)
         ids = frozenset(topic.id for topic in topics)
-        self.runtime.change_all(lambda shard: shard.forget_topics(names.__contains__), now_ms)
-        self.runtime.change_all(lambda shard: shard.share_offsets.forget_topics(ids, now_ms), now_ms)
+        self.runtime.change_all(lambda shard, end, now_ms: shard.forgotten.add(names, end, now_ms), now_ms)
+        self.runtime.change_all(lambda shard, _, now_ms: shard.share_offsets.forget_topics(ids, now_ms), now_ms)
 
 
 def group_settings(config: BrokerConfig) -> GroupSettings:

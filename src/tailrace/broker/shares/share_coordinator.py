@@ -144,7 +144,7 @@ class ShareCoordinator:
 
     def topics_deleted(self, topics: Sequence[TopicImage], now_ms: int) -> None:
         ids = frozenset(topic.id for topic in topics)
-        self.runtime.change_all(lambda shard: shard.forget_topics(ids), now_ms)
+        self.runtime.change_all(lambda shard, _, now_ms: shard.forget_topics(ids), now_ms)
 
     # Leadership
 
@@ -171,7 +171,7 @@ class ShareCoordinator:
             self._prune(now_ms)
         if now_ms >= self._next_cold_ms:
             self._next_cold_ms = now_ms + self._cold_ms
-            self.runtime.change_all(lambda shard: shard.snapshot_cold(now_ms), now_ms)
+            self.runtime.change_all(lambda shard, _, now_ms: shard.snapshot_cold(now_ms), now_ms)
 
     def _prune(self, now_ms: int) -> None:
         """Delete records that later snapshots have replaced."""

@@ -34,6 +34,7 @@ from tailrace.coordinator.groups.streams.streams_group import STREAMS_REPLAY, St
 from tailrace.coordinator.groups.streams.streams_groups import StreamsGroups
 from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
 from tailrace.coordinator.offsets.committed_offsets import CommittedOffsets
+from tailrace.coordinator.offsets.forgotten_topics import ForgottenTopics
 from tailrace.coordinator.offsets.offset_commits import OffsetCommits
 from tailrace.coordinator.shard import CoordinatorRecord, Part, StateChange
 from tailrace.coordinator.timers import Timers
@@ -89,6 +90,7 @@ class GroupCoordinator:
             self._ensure,
             retention_ms=settings.offsets_retention_ms,
         )
+        self.forgotten = ForgottenTopics(timers, self.offsets)
         self._timers = timers
         self._settings = settings
         self._rebalances = Rebalances(self._classic, timers, settings)
@@ -263,11 +265,6 @@ class GroupCoordinator:
         return StateChange(records, errors)
 
     # Offsets
-
-    def forget_topics(self, is_gone: Callable[[str], bool]) -> StateChange[None] | None:
-        """Delete the committed offsets of deleted topics."""
-        records = self.offsets.plan_forget_topics(is_gone)
-        return StateChange(records, None, is_atomic=False) if records else None
 
     def _expire(self, now_ms: int) -> StateChange[None]:
         """Delete expired offsets, and groups that have neither members nor offsets: of some groups at a time."""

@@ -7,7 +7,7 @@ it cannot change which one is valid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -16,7 +16,7 @@ from tailrace.coordinator.offsets.offset_kernels import OffsetReplay
 from tailrace.coordinator.offsets.offset_records import NO_EXPIRY, OffsetRecords, offset_tombstone
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode
-from tailrace.model.ids import NO_PRODUCER_ID
+from tailrace.model.ids import NO_PRODUCER_ID, Offset
 from tailrace.records.record import wrapped
 
 DEFAULT_RETENTION = -1
@@ -41,6 +41,7 @@ class CommittedOffsets:
         self._offsets: dict[str, Offsets] = {}  # by group
         self._pending: dict[int, dict[str, Offsets]] = {}  # by producer id, then by group
         self._open: dict[str, set[int]] = {}  # group → producers with an open transaction in it
+        self._gone: dict[str, Offset] = {}  # deleted topic → log end at its deletion, while its offsets are deleted
 
     # Commit
 
@@ -67,6 +68,8 @@ class CommittedOffsets:
     ) -> list[tuple[str, list[FetchedOffset]]]:
         """Return the offsets of the requested partitions, or of all."""
         known = self._offsets.get(group_id, {})
+        if self._gone:
+            known = self._without_gone(known)
         if topics is None:
             topics = [(topic, list(partitions)) for topic, partitions in known.items()]
         found = []
@@ -115,15 +118,43 @@ class CommittedOffsets:
             known.update(dict.fromkeys(_partitions(self._pending[producer_id].get(group_id, {}))))
         return known
 
-    def plan_forget_topics(self, is_gone: Callable[[str], bool]) -> list[CoordinatorRecord]:
-        """Return tombstones for the offsets of deleted topics, in all groups."""
-        groups = {**dict.fromkeys(self._offsets), **dict.fromkeys(self._open)}
-        return [
-            offset_tombstone(group_id, topic, partition)
-            for group_id in groups
-            for topic, partition in self._known_partitions(group_id)
-            if is_gone(topic)
-        ]
+    def group_ids(self) -> list[str]:
+        """Return the groups that have committed anything, also in a transaction that has not ended."""
+        return list({**self._offsets, **self._open})
+
+    def hide(self, topics: Iterable[str], end: Offset) -> None:
+        """Return no offsets below a log end for deleted topics, until `unhide`."""
+        self._gone.update(dict.fromkeys(topics, end))
+
+    def unhide(self, topics: Iterable[str]) -> None:
+        """Note that the offsets of deleted topics are deleted."""
+        for topic in topics:
+            del self._gone[topic]
+
+    def _without_gone(self, known: Offsets) -> Offsets:
+        """Return a group's offsets without those of deleted topics."""
+        left: Offsets = {}
+        for topic, partitions in known.items():
+            end = self._gone.get(topic, 0)
+            valid = {number: one for number, one in partitions.items() if one.record_offset >= end}
+            if valid:
+                left[topic] = valid
+        return left
+
+    def plan_forget(self, group_id: str, gone: Mapping[str, Offset]) -> list[CoordinatorRecord]:
+        """Return tombstones for a group's offsets of deleted topics.
+
+        `gone` has the log end at the deletion of each topic. Later commits are for a new topic of that name, and kept.
+        """
+        all_offsets = [self._offsets.get(group_id, {})]
+        all_offsets += [self._pending[producer_id].get(group_id, {}) for producer_id in self._open.get(group_id, ())]
+        latest: dict[tuple[str, int], Offset] = {}
+        for offsets in all_offsets:
+            for topic in gone.keys() & offsets.keys():
+                for partition, committed in offsets[topic].items():
+                    key = topic, partition
+                    latest[key] = max(latest.get(key, -1), committed.record_offset)
+        return [offset_tombstone(group_id, *key) for key, offset in latest.items() if offset < gone[key[0]]]
 
     # Expire
 
