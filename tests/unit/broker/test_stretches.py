@@ -15,6 +15,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.headers import RequestHeader, write_request_header
+from tailrace.shares.state.persisted_state import SharePartitionKey
 from tests.support.api_cases.common import batch
 from tests.support.memory_node import NOW_MS, Client
 from tests.support.stretches import LINES_MAX, Stretches
@@ -40,8 +41,8 @@ def ask(broker: Stretches, request: Any, version: int) -> Any:
     return Client.decode(reply, request.SCHEMA.api_key, version)
 
 
-def create_topic(broker: Stretches, partitions: int = 1) -> None:
-    topic = m.CreateTopicsRequest.CreatableTopic(name="topic", num_partitions=partitions, replication_factor=1)
+def create_topic(broker: Stretches, partitions: int = 1, name: str = "topic") -> None:
+    topic = m.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
     broker.send(frame_of(m.CreateTopicsRequest(topics=[topic], timeout_ms=1_000), 7))
 
 
@@ -299,6 +300,40 @@ def test_the_creation_of_an_acl_does_not_look_at_the_existing_ones() -> None:
     assert create(range(3_000)) == 3_000
     assert create(range(2_999, 3_001)) == 3_001
     assert broker.longest < LINES_MAX / 50
+
+
+def test_the_acknowledgement_of_thousands_of_single_records_pauses() -> None:
+    broker = Stretches({"share.coordinator.state.topic.num.partitions": "1"})
+    create_topic(broker, 4)
+    create_topic(broker, 1, "__share_group_state")
+    topic_id = broker.broker.services.controller.image.topics["topic"].id
+    for number in range(4):
+        produced = m.ProduceRequest.PartitionProduceData(index=number, records=batch(NOW_MS, *[b"v"] * 1_000))
+        data = [m.ProduceRequest.TopicProduceData(name="topic", partition_data=[produced])]
+        broker.send(frame_of(m.ProduceRequest(acks=1, timeout_ms=1_000, topic_data=data), 9))
+        broker.broker.services.share_coordinator.initialize(
+            SharePartitionKey("group", topic_id, number), 0, 0, lambda *_: None, pytest.fail, NOW_MS
+        )
+    identity: dict[str, Any] = {"group_id": "group", "member_id": "member"}
+    fetch = m.ShareFetchRequest(**identity, max_bytes=1 << 20, max_records=10_000, batch_size=1_000, max_wait_ms=1)
+    fetch.topics = [fetch.FetchTopic(topic_id=topic_id, partitions=[])]
+    fetch.topics[0].partitions = [fetch.FetchPartition(partition_index=number) for number in range(4)]
+    acquired = 0
+    while acquired < 4_000:
+        (reply,) = broker.send(frame_of(fetch, 1))
+        fetch.share_session_epoch += 1
+        assert fetch.share_session_epoch < 20
+        for topic in Client.decode(reply, ApiKey.SHARE_FETCH, 1).responses:
+            found = [records for one in topic.partitions for records in one.acquired_records]
+            acquired += sum(one.last_offset - one.first_offset + 1 for one in found)
+    request = m.ShareAcknowledgeRequest(**identity, share_session_epoch=fetch.share_session_epoch)
+    single = [request.AcknowledgementBatch(first_offset=n, last_offset=n, acknowledge_types=[1]) for n in range(1_000)]
+    partitions = [request.AcknowledgePartition(partition_index=n, acknowledgement_batches=single) for n in range(4)]
+    request.topics = [request.AcknowledgeTopic(topic_id=topic_id, partitions=partitions)]
+    (reply,) = broker.send(frame_of(request, 1))
+    (acknowledged,) = Client.decode(reply, ApiKey.SHARE_ACKNOWLEDGE, 1).responses
+    assert [one.error_code for one in acknowledged.partitions] == [0] * 4
+    assert broker.longest < LINES_MAX * 2 / 3
 
 
 @pytest.mark.parametrize("wait_ms", [20_000, 3_600_001], ids=["timeouts", "expiry"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
@@ -12,6 +12,7 @@ from tailrace.broker.shares.shares import Shares
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
+from tailrace.model.steps import Steps
 from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.shares.acknowledging import Acknowledgement, AcknowledgeType
 from tailrace.shares.share_partitions import Done
@@ -20,6 +21,9 @@ from tailrace.shares.state.persisted_state import SharePartitionKey
 
 _RENEW_FROM = first_version_with("ShareAcknowledgeRequest", "is_renew_ack")
 _MEMBER_ID_SIZE_MAX = 36
+RECORDS_AT_ONCE: Final = (
+    1_000  # single acknowledgements that are applied without a pause, unless one partition has more
+)
 _NOT_HOSTED = "This server does not host this topic-partition."
 
 
@@ -102,15 +106,21 @@ def acknowledge_all(
     controller: Controller,
     permissions: Permissions,
     shares: Shares,
-) -> None:
-    """Apply the acknowledgements of a request. `answer` is called when all of them are persisted or refused."""
+) -> Steps[int]:
+    """Apply the acknowledgements of a request. `answer` is called when all of them are persisted or refused. Return the
+    current time."""
     names = topic_names(topics, controller=controller)
     verdicts: Verdicts = {}
+    checked = 0
     acknowledged: dict[SharedPartition, list[Acknowledgement]] = {}
     for topic in topics:
         for one in topic.partitions:
             partition = SharedPartition(bytes(topic.topic_id), one.partition_index)
             batches = one.acknowledgement_batches
+            checked += len(batches)
+            if checked > RECORDS_AT_ONCE:
+                checked = len(batches)
+                now_ms = yield
             error: ErrorCode | None = None
             if names[partition] is not None and not _is_valid(batches, request):
                 error = ErrorCode.INVALID_REQUEST
@@ -125,11 +135,9 @@ def acknowledge_all(
                     for batch in batches
                 ]
     if any(acknowledged.values()):
-        _Gathering(shares, key, acknowledged, verdicts, answer).start(now_ms)
-    else:
-        answer(
-            verdicts, now_ms
-        )  # as in Kafka: partitions without acknowledgements are only reported together with others
+        return (yield from _Gathering(shares, key, acknowledged, verdicts, answer).start(now_ms))
+    answer(verdicts, now_ms)  # as in Kafka: partitions without acknowledgements are only reported together with others
+    return now_ms
 
 
 def _is_valid(batches: Sequence[_Batch], request: Request) -> bool:
@@ -166,9 +174,16 @@ class _Gathering:
         self._answer = answer
         self._missing = len(acknowledged)
 
-    def start(self, now_ms: int) -> None:
+    def start(self, now_ms: int) -> Steps[int]:
+        """Apply the acknowledgements, partition by partition. Return the current time."""
         group_id, member_id = self._key
+        applied = 0
         for partition, acknowledgements in self._acknowledged.items():
+            size = sum(len(one.types) for one in acknowledgements)
+            applied += size
+            if applied > RECORDS_AT_ONCE and applied > size:
+                applied = size
+                now_ms = yield
             done = self._done(partition)
             if not acknowledgements:
                 done(None, now_ms)
@@ -176,6 +191,7 @@ class _Gathering:
             self._shares.partitions.acknowledge(
                 SharePartitionKey(group_id, *partition), member_id, acknowledgements, done, now_ms
             )
+        return now_ms
 
     def _done(self, partition: SharedPartition) -> Done:
         def done(error: KafkaError | None, now_ms: int) -> None:

@@ -18,6 +18,7 @@ from tailrace.broker.shares.shares import Shares
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from tailrace.replication.current_leader import LeaderNode, current_leader
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -35,7 +36,7 @@ def handle(
     permissions: Permissions,
     replies: Replies,
     shares: Shares,
-) -> ShareAcknowledgeResponse | None:
+) -> Steps[ShareAcknowledgeResponse | None]:
     body: ShareAcknowledgeRequest = request.body
     try:
         key = session_key(request, permissions=permissions, shares=shares)
@@ -81,7 +82,7 @@ def handle(
         )
         pending(response, now_ms)
 
-    acknowledge_all(
+    yield from acknowledge_all(
         request, key, body.topics, answer, now_ms, controller=controller, permissions=permissions, shares=shares
     )
     return None

@@ -31,6 +31,7 @@ from tailrace.fetch.fetches import Fetches
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import ShareFetchRequest, ShareFetchResponse
 from tailrace.replication.current_leader import LeaderNode, current_leader
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -62,7 +63,7 @@ def handle(
     replies: Replies,
     shares: Shares,
     throttling: Throttling,
-) -> ShareFetchResponse | None:
+) -> Steps[ShareFetchResponse | None]:
     body: ShareFetchRequest = request.body
     has_acknowledgements = any(one.acknowledgement_batches for topic in body.topics for one in topic.partitions)
     try:
@@ -84,7 +85,7 @@ def handle(
         replies.parked(request.context, waiting)
         return None
     parts = _Parts(controller, fetches, partitions, permissions, replies, shares, throttling)
-    _Exchange(parts, request, key, session).begin(has_acknowledgements, now_ms)
+    yield from _Exchange(parts, request, key, session).begin(has_acknowledgements, now_ms)
     return None
 
 
@@ -152,12 +153,12 @@ class _Exchange:
         self._answers: Answers | None = None
         self._verdicts: Verdicts | None = {}
 
-    def begin(self, has_acknowledgements: bool, now_ms: int) -> None:
+    def begin(self, has_acknowledgements: bool, now_ms: int) -> Steps[None]:
         parts, request = self._parts, self._request
         body: ShareFetchRequest = request.body
         if has_acknowledgements:
             self._verdicts = None
-            acknowledge_all(
+            now_ms = yield from acknowledge_all(
                 request,
                 self._key,
                 body.topics,
