@@ -14,11 +14,12 @@ ARCHITECTURE.md shows the layers and walks through a request.
     local_cluster/     a cluster as processes of one machine
     broker/            requests to replies, without sockets or threads
     client/            the batch client of the command line and of Spark
-    object_stores/     logs read from a bucket
     shares/            share groups: share partitions, acquisition, acknowledgement, persisted state
     fetch/             the Fetch path: sessions, plan, budget, read, wait
     coordinator/       groups, offsets and transactions
     replication/       the replicas hosted here: roles, ISR, high watermark, acks
+    tiers/             tiered storage: remote segments and the stores that keep them
+    object_stores/     logs read from a bucket
     metadata/          the metadata log, its image, and the controller of a cluster of one
     log/               one partition's log on disk, and the directories of them
     records/           the record batch format
