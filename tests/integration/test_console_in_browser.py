@@ -170,3 +170,22 @@ def test_the_page_can_be_used_with_the_keyboard(browser: Browser, console: Conso
     browser.wait_for("Filter", "orders")
     browser.press("/")
     assert browser.execute("return document.activeElement.type") == "search"
+
+
+def test_an_answer_that_arrives_after_an_abort_does_not_replace_the_live_view(
+    browser: Browser, console: Console
+) -> None:
+    browser.open(console.url + "#/topics/orders?tab=records&from=1&max=2&partition=0")
+    browser.wait_for("2 records")
+    browser.execute(  # an answer that is complete in the browser already cannot be aborted
+        "const original = window.fetch; window.late = 0;"
+        "window.fetch = async (target, {signal, ...rest} = {}) => {"
+        " const response = await original(target, rest);"
+        " await new Promise((done) => setTimeout(done, 500)); window.late += 1; return response; };"
+    )
+    browser.click("Read")
+    browser.click("Follow")
+    browser.wait_for("waiting for new records")
+    browser.wait_until("return window.late === 1")
+    time.sleep(0.2)
+    assert "waiting for new records" in browser.text()

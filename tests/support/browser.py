@@ -96,6 +96,13 @@ class Browser:
             assert time.monotonic() < deadline, f"{missing} are not shown; the page has\n{self.text()[:3000]}"
             time.sleep(0.1)
 
+    def wait_until(self, script: str) -> None:
+        """Wait until a script returns true."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.execute(script):
+            assert time.monotonic() < deadline, f"{script} has remained false; the page has\n{self.text()[:3000]}"
+            time.sleep(0.05)
+
     def click(self, name: str, within: str = "body") -> None:
         """Click the button of a name."""
         script = (

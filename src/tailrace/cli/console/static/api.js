@@ -23,6 +23,7 @@ async function ask(path, parameters, options) {
     throw new Failure(answer?.error?.message ?? `the console responded with status ${response.status}`, response.status);
   }
   const text = await response.text();
+  options.signal?.throwIfAborted(); // a body that has arrived already is delivered even after an abort
   if (response.headers.get("tailrace-exit-status") > 0 && text.startsWith('{"error"')) {
     const { error } = JSON.parse(text);
     throw Object.assign(new Failure(error.message, response.status), { command, code: error.code });
@@ -45,20 +46,44 @@ export async function post(path, parameters, body = "") {
   return { value: text ? JSON.parse(text) : null, command };
 }
 
-// Calls `take` with each item of a command that does not end, until `signal` aborts.
-export function live(path, parameters, signal, take, fail) {
-  const source = new EventSource(address(`live/${path}`, parameters));
+// Calls `read` now and then again, always `ms` after its last end, until `signal` aborts. A hidden page does not read.
+export async function repeat(ms, signal, read, fail) {
+  await read();
+  const again = async () => {
+    if (!document.hidden) await read().catch((error) => { if (!signal.aborted) fail(error); });
+    timer = setTimeout(again, ms);
+    if (signal.aborted) clearTimeout(timer);
+  };
+  let timer = setTimeout(again, ms);
+  signal.addEventListener("abort", () => clearTimeout(timer));
+}
+
+// Calls `take` with each item of a command that does not end, until `signal` aborts. With `pauses` a hidden page
+// disconnects, since a browser has few connections for all its tabs, and connects again when it is shown.
+export function live(path, parameters, signal, take, fail, { pauses = true } = {}) {
+  let source = null;
   const stop = (message) => {
-    source.close();
-    if (message && fail) fail(new Failure(message));
+    source?.close();
+    document.removeEventListener("visibilitychange", turn);
+    if (message && fail && !signal.aborted) fail(new Failure(message));
   };
-  source.onmessage = (event) => {
-    const item = JSON.parse(event.data);
-    if (item.error) stop(item.error.message);
-    else take(item);
+  const open = () => {
+    source = new EventSource(address(`live/${path}`, parameters));
+    source.onmessage = (event) => {
+      if (signal.aborted) return;
+      const item = JSON.parse(event.data);
+      if (item.error) stop(item.error.message);
+      else take(item);
+    };
+    source.addEventListener("end", () => stop());
+    source.addEventListener("refused", (event) => stop(JSON.parse(event.data).message));
+    source.onerror = () => { if (source.readyState === EventSource.CLOSED) stop("the connection to the console was lost"); };
   };
-  source.addEventListener("end", () => stop());
-  source.addEventListener("refused", (event) => stop(JSON.parse(event.data).message));
-  source.onerror = () => { if (source.readyState === EventSource.CLOSED) stop("the connection to the console was lost"); };
-  signal.addEventListener("abort", () => source.close());
+  const turn = () => {
+    if (document.hidden) source.close();
+    else if (source.readyState === EventSource.CLOSED) open();
+  };
+  open();
+  if (pauses) document.addEventListener("visibilitychange", turn);
+  signal.addEventListener("abort", () => stop());
 }

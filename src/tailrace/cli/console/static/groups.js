@@ -1,6 +1,6 @@
 // Groups of all kinds: members, assignments and lag; a reset shows its plan before it changes anything.
 
-import { get, post } from "./api.js";
+import { get, post, repeat } from "./api.js";
 import { command, count, facts, failure, field, h, link, panel, plural, show, spark, table } from "./dom.js";
 
 const POINTS_MAX = 360;
@@ -25,9 +25,7 @@ export async function groupPage(stage, { names: [name], signal, session }) {
     const { value, command: text } = await get("groups/describe", { arg: name }, signal);
     show(state, description(value.groups[0]), command(text));
   };
-  await read();
-  const timer = setInterval(() => read().catch((error) => { if (!signal.aborted) show(state, failure(error)); }), 5000);
-  signal.addEventListener("abort", () => clearInterval(timer));
+  await repeat(5000, signal, read, (error) => show(state, failure(error)));
 }
 
 function description(group) {

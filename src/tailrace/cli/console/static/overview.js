@@ -1,6 +1,6 @@
 // Overview: what is unhealthy and why, first; then brokers, quorum, disks and the traffic of this broker.
 
-import { get, live } from "./api.js";
+import { get, live, repeat } from "./api.js";
 import { bytes, command, count, duration, facts, failure, h, link, panel, plural, show, spark, table } from "./dom.js";
 
 const POINTS_MAX = 120;
@@ -19,9 +19,7 @@ export async function overview(stage, { signal, session }) {
       ["Largest replica lag", count(value.counts.maxLag), "records"],
     ]), brokers(value), quorum(value.quorum), command(text));
   };
-  await read();
-  const timer = setInterval(() => read().catch((error) => { if (!signal.aborted) show(state, failure(error)); }), 5000);
-  signal.addEventListener("abort", () => clearInterval(timer));
+  await repeat(5000, signal, read, (error) => show(state, failure(error)));
   if (session.hasMetrics) watch(traffic, signal);
 }
 

@@ -64,7 +64,7 @@ export async function records(place, { name, query, signal, session }) {
         rows.lastChild.remove();
       }
       status.textContent = `the last ${plural(seen.length, "record")}, newest first`;
-    }, (error) => show(status, failure(error)));
+    }, (error) => show(status, failure(error)), { pauses: false });
   } }, "Follow");
   show(place, h("form", { class: "row panel", onsubmit: read },
     field("From", from), field("Partition", partition), field("At most", max), field("Key", key), field("Text", grep), field("Header", header),

@@ -1,6 +1,6 @@
 // Requests that wait in the broker, what would wake them, and the fetch sessions.
 
-import { get } from "./api.js";
+import { get, repeat } from "./api.js";
 import { command, count, duration, facts, failure, h, panel, show, table } from "./dom.js";
 
 const SHOWN = ["kind", "deadlineInMs", "keyCount", "keys"];
@@ -19,9 +19,7 @@ export async function waitingPage(stage, { signal, session }) {
       ["Completed", count(value.completed), "before their deadline"], ["At their deadline", count(value.expired)],
     ]), requests(value.operations), sessions(value.sessions), command(text));
   };
-  await read();
-  const timer = setInterval(() => read().catch((error) => { if (!signal.aborted) show(state, failure(error)); }), 2000);
-  signal.addEventListener("abort", () => clearInterval(timer));
+  await repeat(2000, signal, read, (error) => show(state, failure(error)));
 }
 
 const more = (one) => (one.keyCount > one.keys.length ? ` and ${count(one.keyCount - one.keys.length)} more` : "");
