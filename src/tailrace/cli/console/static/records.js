@@ -39,6 +39,7 @@ export async function records(place, { name, query, signal, session }) {
     show(found, h("p", { class: "quiet" }, "reading …"));
     try {
       const answer = await lines("consume", parameters(), wanted);
+      if (wanted.aborted) return;
       seen = answer.value;
       show(found, exports(() => seen, name), list(seen, name, session), command(answer.command));
     } catch (error) {
