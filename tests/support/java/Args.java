@@ -91,6 +91,10 @@ final class Args {
         return map;
     }
 
+    Args inner(String name) {
+        return new Args(required(name));
+    }
+
     private <T> List<T> items(String name, Function<JsonNode, T> convert) {
         List<T> items = new ArrayList<>();
         if (has(name))
