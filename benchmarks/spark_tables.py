@@ -1,6 +1,8 @@
 """Topics as tables: exports to Iceberg and Delta, compared with Spark's own Kafka connector and with plain Parquet.
 
-    python -m benchmarks.spark_tables [millions of records] [seconds of following]
+    python -m benchmarks.spark_tables [millions of records] [seconds of following] [iceberg|delta …]
+
+With 0 million records, only the follower is measured.
 
 First, all records of a topic are exported. CPU seconds (wall) are those of the driver, Spark's JVM and its workers,
 without the broker, which is a process of its own. There is no Iceberg or Delta jar for the newest Spark, so Spark's
@@ -46,6 +48,8 @@ from tests.support.tailrace_process import TailraceProcess
 ROUNDS = 3
 RATE = 10_000  # records a second
 FRESHNESS_S = 1.0
+LARGE_FILE = 64 * 2**20
+FORMS = ("iceberg", "delta")
 NAME = "lake.orders"
 
 
@@ -142,20 +146,23 @@ def follow(spark: Any, broker: TailraceProcess, form: str, folder: Path, seconds
     feed.join()
     ages = sorted(freshness(form, folder, topic))
     p50, p99 = (ages[int(len(ages) * share)] for share in (0.50, 0.99))
-    sizes = sorted(file_sizes(form, folder))
+    sizes = file_sizes(form, folder)
+    large = [size for size in sizes if size >= LARGE_FILE]
     print(
         f"  {form:8} {found.records:,} records in {found.commits} commits   "
         f"freshness p50 {p50:.1f} s   p99 {p99:.1f} s   CPU with the feed {cpu / seconds:.2f} s/s   "
-        f"{len(sizes)} files, median {sizes[len(sizes) // 2] / 2**20:.1f} MiB",
+        f"{len(sizes)} files, {sum(sizes) / 2**20:.0f} MiB, {len(large)} of at least 64 MiB "
+        f"with {sum(large) / sum(sizes):.0%} of the bytes",
         flush=True,
     )
 
 
 def freshness(form: str, folder: Path, topic: str) -> Iterator[float]:
-    """Yield the ages of the records when they were committed."""
+    """Yield the ages of records when they were committed, of one in each batch of the producer."""
     commits = sorted(commits_of(form, folder, topic))
     rows = rows_of(form, folder)
     ends = [end for end, _ in commits]
+    rows = rows.take(list(range(0, rows.num_rows, PER_BATCH)))
     for offset, timestamp in zip(rows.column("offset").to_pylist(), rows.column("timestamp").to_pylist(), strict=True):
         committed_ms = commits[bisect.bisect_right(ends, offset)][1]
         yield committed_ms / 1000 - timestamp.timestamp()
@@ -214,17 +221,17 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
         with TailraceProcess(scratch / "data") as broker:
-            with ClusterClient(broker.bootstrap) as cluster:
-                create_topic(
-                    cluster,
-                    NewTopic(name="orders", partitions=1, replication_factor=1, config={"retention.ms": "-1"}),
-                )
-            fill(broker.bootstrap, batches)
-            spark = spark_session(with_connector=True, is_hasty=False)
+            if batches:
+                with ClusterClient(broker.bootstrap) as cluster:
+                    topic = NewTopic(name="orders", partitions=1, replication_factor=1, config={"retention.ms": "-1"})
+                    create_topic(cluster, topic)
+                fill(broker.bootstrap, batches)
+            spark = spark_session(with_connector=bool(batches), is_hasty=False)
             try:
-                compare(spark, broker, scratch, batches * PER_BATCH)
-                print(f"following {RATE:,} records a second for {seconds:g} s, due after {FRESHNESS_S:g} s")
-                for form in ("iceberg", "delta"):
+                if batches:
+                    compare(spark, broker, scratch, batches * PER_BATCH)
+                print(f"following {RATE:,} records a second for {seconds:g} s, due after {FRESHNESS_S:g} s", flush=True)
+                for form in arguments[2:] or FORMS:
                     follow(spark, broker, form, scratch / f"live-{form}", seconds)
             finally:
                 stop_session()

@@ -22,6 +22,7 @@ from tests.support.filled_topics import numbered, put
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.sink_driver import commits
 from tests.support.sink_run import committed_values
+from tests.support.spark_workers import kill_a_worker
 from tests.support.tailrace_process import TailraceProcess
 
 PARTITIONS = 3
@@ -100,31 +101,6 @@ def fill(bootstrap: str, records: int) -> Counter[bytes]:
     return Counter(committed_values(bootstrap, "in"))
 
 
-def kill_a_worker(driver: Driver, dice: random.Random) -> None:
-    """Kill one of the driver's Python processes: one that runs a task, a commit or the source."""
-    below = [process for process in descendants(driver.process.pid) if b"pyspark.daemon" in process.read_bytes()]
-    if below:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(dice.choice(below).parent.name), signal.SIGKILL)
-
-
-def descendants(root: int) -> list[Path]:
-    """Return the command line files of the child processes of a process."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-    found = []
-    for process in parents:
-        above: int | None = process
-        while above is not None and above != root:
-            above = parents.get(above)
-        if above == root and process != root:
-            found.append(Path(f"/proc/{process}/cmdline"))
-    return [path for path in found if path.exists()]
-
-
 @pytest.mark.slow
 def test_every_record_is_written_once_while_processes_are_killed(broker: Broker, tmp_path: Path) -> None:
     dice = random.Random(int(os.environ.get("TAILRACE_SEED", "1")))
@@ -142,7 +118,7 @@ def test_every_record_is_written_once_while_processes_are_killed(broker: Broker,
             assert time.monotonic() < deadline, driver.words
             time.sleep(dice.random())  # a random moment of a micro-batch
             if dice.random() < 0.1:
-                kill_a_worker(driver, dice)
+                kill_a_worker(driver.process.pid, dice)
                 ends["worker"] += 1
             elif dice.random() < 0.03:
                 broker.kill_and_start()

@@ -1,8 +1,15 @@
 """A follower in a process of its own, which kills itself at a chosen point: `python -m tests.support.follower_process`.
 
-The argument is JSON: form, folder, bootstrap, topics, point, count, latest. The process dies with SIGKILL when the
-point is reached for the count-th time. Points: write (files are written), commit (the table is committed, the answer is
-not there yet), end (the answer is there), merge (files are merged, not committed), time:SECONDS, none.
+The argument is JSON: form, folder, bootstrap, topics, point, count, latest, spark (a master; without it, tasks run in
+this process). The process dies with SIGKILL when the point is reached for the count-th time. The points are:
+
+    write             files are written
+    catalog:SECONDS   this time after the start of a commit
+    commit            the table is committed, the answer is not there yet
+    end               the answer is there
+    merge             files are merged, for Iceberg not committed
+    time:SECONDS
+    none
 """
 
 from __future__ import annotations
@@ -10,12 +17,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from deltalake.table import TableOptimizer
 
 from tailrace.spark.jobs.place import Place
 from tailrace.spark.source.group_commits import GroupCommits
@@ -30,6 +40,7 @@ from tailrace.spark.tables.table_export import ExportSettings, TableExport
 from tailrace.spark.tables.topic_source import TopicSource
 from tests.support.exported_tables import opened
 from tests.support.inline_spark import InlineSpark
+from tests.support.spark_session import spark_session
 
 
 def die() -> None:
@@ -52,25 +63,47 @@ def after(owner: Any, name: str, count: int) -> None:
     setattr(owner, name, call)
 
 
+def during(owner: Any, name: str, count: int, seconds: float) -> None:
+    """End the process some time after the start of a call. Another process does it, so no lock delays it."""
+    real: Callable[..., Any] = getattr(owner, name)
+    left = [count]
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            subprocess.Popen(["sh", "-c", f"sleep {seconds}; kill -9 {os.getpid()}"])
+        return real(*args, **kwargs)
+
+    setattr(owner, name, call)
+
+
 def arm(form: str, point: str, count: int, *, is_latest: bool) -> None:
-    if point == "write":
+    if point.startswith("catalog:"):
+        during(*commit_call(form), count, float(point[8:]))
+    elif point == "write":
         after(latest_rounds if is_latest else round_writer, "run_grouped" if is_latest else "run_tasks", count)
     elif point == "merge" and form == "iceberg":
         after(iceberg_maintenance, "run_tasks", count)
     elif point == "end":
         after(RoundFiles, "begin", count + 1)
-    elif point == "commit" and form == "iceberg":
-        from pyiceberg.catalog.sql import SqlCatalog
-
-        after(SqlCatalog, "commit_table", count)
-    elif point in ("commit", "merge"):
-        from deltalake import DeltaTable
-
-        after(DeltaTable, "create_write_transaction", count)
+    elif point == "merge":
+        during(TableOptimizer, "compact", count, 0.02)
+    elif point == "commit":
+        after(*commit_call(form), count)
     elif point.startswith("time:"):
         timer = threading.Timer(float(point[5:]), die)
         timer.daemon = True
         timer.start()
+
+
+def commit_call(form: str) -> tuple[Any, str]:
+    if form == "iceberg":
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        return SqlCatalog, "commit_table"
+    from deltalake import DeltaTable
+
+    return DeltaTable, "create_write_transaction"
 
 
 def main() -> None:
@@ -84,7 +117,8 @@ def main() -> None:
     with TopicSource(place, asked["topics"], files=files) as source:
         table = opened(asked["form"], Path(asked["folder"]))
         settings = ExportSettings(rounds=LatestRounds(4)) if is_latest else ExportSettings()
-        export = TableExport(InlineSpark(), source, table, settings)
+        spark = spark_session(master=asked["spark"]) if asked.get("spark") else InlineSpark()
+        export = TableExport(spark, source, table, settings)
         group = None
         if asked.get("group"):
             group = GroupCommits(asked["group"], WireOptions(bootstrap=asked["bootstrap"]))

@@ -4,6 +4,7 @@ follow.py ─► table_export.py ─► round_plan.py ─► write_task.py (in t
 
 table_export.py  TableExport: adds records to a table, round by round
 follow.py        Follower: keeps a table up to date until it is stopped
+background_merge.py  BackgroundMerge: merges small files beside the rounds
 topic_source.py  TopicSource: the topics of an export, from a cluster, from files, or from both
 round_plan.py    plans a round: the offsets that come next
 round_files.py   RoundFiles: folders and markers of rounds, and what killed rounds left

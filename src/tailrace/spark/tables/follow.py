@@ -2,6 +2,8 @@
 
     wait for records ─► a round ─► the consumer group's offsets ─► sometimes: merge small files, remove old snapshots
 
+Small files are merged in a thread, while the next rounds run.
+
 A round is due when a file of the target size could be filled, or when the oldest waiting records are as old as the
 freshness target. It has a bounded number of bytes, so that a follower that is far behind commits what it has. The next
 round starts at once while more than that is waiting.
@@ -17,6 +19,7 @@ from typing import NamedTuple
 
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.source.group_commits import GroupCommits
+from tailrace.spark.tables.background_merge import BackgroundMerge
 from tailrace.spark.tables.formats.table import Merged
 from tailrace.spark.tables.table_export import Exported, TableExport
 
@@ -55,7 +58,7 @@ class Follower:
         self._report = report
         self._clock = clock
         self._total = Exported(export.table.name)
-        self._merged = Merged()
+        self._merging = BackgroundMerge(export.merge)
         self._ends: dict[TopicPartition, Offset] = {}  # where the table ends
         self._waiting_since: float | None = None
         self._rounds = 0
@@ -66,7 +69,7 @@ class Follower:
         self._export.open()
         while not stopped.is_set():
             lag = self._lag()
-            self._report(Progress(self._total, lag, self._merged))
+            self._report(Progress(self._total, lag, self._merging.merged))
             if not self._is_due(lag):
                 stopped.wait(min(POLL_S, self._policy.freshness_s / 4))
                 continue
@@ -77,6 +80,7 @@ class Follower:
             self._note(done)
             if not stopped.is_set():
                 self._maintain()
+        self._merging.wait()
         return self._total
 
     def _lag(self) -> int:
@@ -101,15 +105,13 @@ class Follower:
         self._ends = dict(done.ends or {})
         if self._group is not None:
             self._group.commit(self._ends)
-        self._report(Progress(self._total, done.lag, self._merged))
+        self._report(Progress(self._total, done.lag, self._merging.merged))
 
     def _maintain(self) -> None:
         policy = self._policy
         if policy.merge_every and self._rounds % policy.merge_every == 0:
-            found = self._export.merge()
-            self._merged = Merged(
-                self._merged.files_before + found.files_before, self._merged.files_after + found.files_after
-            )
+            self._merging.start()
         if policy.keep_snapshots_s is not None and self._clock() - self._expired_at >= policy.expire_every_s:
             self._expired_at = self._clock()
+            self._merging.wait()  # no snapshot names the files of a running merge
             self._export.table.expire(int((time.time() - policy.keep_snapshots_s) * 1000))

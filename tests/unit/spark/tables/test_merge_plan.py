@@ -43,3 +43,30 @@ def test_files_of_different_partitions_are_not_merged() -> None:
 
 def test_files_are_merged_in_the_order_of_their_offsets() -> None:
     assert handles(plan_merges(reversed(files(300, 300)), TARGET)) == [["p0", "p1"]]
+
+
+def test_a_larger_file_is_merged_only_if_it_at_most_doubles_the_result() -> None:
+    target = 100_000
+    small = [10] * ENOUGH_FILES
+    assert len(plan_merges(files(*small, 80, 160), target)[0]) == ENOUGH_FILES + 2
+    assert len(plan_merges(files(*small, 81, 160), target)[0]) == ENOUGH_FILES
+
+
+def test_rows_are_rewritten_a_logarithmic_number_of_times() -> None:
+    """Rounds of one byte each: the sizes of all merges together stay below log2 of the target size for each round."""
+    target, rounds, rewritten = 4096, 4096, 0
+    sizes: list[int] = []
+    most = 0
+    for number in range(rounds):
+        sizes.append(1)
+        if number % 8 == 7:
+            for group in plan_merges(files(*sizes), target):
+                merged = [file.size for file in group]
+                rewritten += sum(merged)
+                for size in merged:
+                    sizes.remove(size)
+                sizes.append(sum(merged))
+        most = max(most, len([size for size in sizes if size < target / 2]))
+    assert rewritten < 12 * rounds
+    assert most < 3 * ENOUGH_FILES
+    assert max(sizes) >= target / 2

@@ -25,8 +25,8 @@ GROUP_BYTES = 64 * 1024 * 1024
 HELD_BYTES = 192 * 1024 * 1024
 OPEN_FILES = 64
 # Values rarely repeat. A dictionary for them would cost half of the CPU time of writing, and make the file larger.
-_NO_DICTIONARY = frozenset({"value", "offset", "timestamp"})
-_ENCODINGS = {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"}
+NO_DICTIONARY = frozenset({"value", "offset", "timestamp"})
+ENCODINGS = {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"}
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -123,8 +123,8 @@ class ParquetFiles:
             sink,
             self._schema,
             compression=self._layout.compression,
-            use_dictionary=[leaf for leaf in _leaves(self._schema) if leaf.partition(".")[0] not in _NO_DICTIONARY],
-            column_encoding={name: kind for name, kind in _ENCODINGS.items() if name in self._schema.names},
+            use_dictionary=[leaf for leaf in _leaves(self._schema) if leaf.partition(".")[0] not in NO_DICTIONARY],
+            column_encoding={name: kind for name, kind in ENCODINGS.items() if name in self._schema.names},
         )
         return _OpenFile(path, sink, writer)
 

@@ -14,7 +14,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tailrace.model.ids import TopicPartition
@@ -22,7 +22,7 @@ from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.source.transports.topic_identity import TopicIdentity
 from tailrace.spark.tables.files.parquet_files import DataFile, FileLayout
 from tailrace.spark.tables.files.storage import DeltaStorage
-from tailrace.spark.tables.formats.merge_plan import SmallFile, plan_merges
+from tailrace.spark.tables.formats.delta_merge import merge_files
 from tailrace.spark.tables.formats.partitioning import delta_columns
 from tailrace.spark.tables.formats.stored_file import ParquetRows, StoredFile
 from tailrace.spark.tables.formats.table import NO_PROPERTIES, Expired, Merged
@@ -54,11 +54,15 @@ class DeltaTable:
         """Return the table at its current version. To load it reads all of its log, so it is kept and updated."""
         kept, self._kept = self._kept, None
         if kept is None:
-            kept = self._rs.DeltaTable(self.name, storage_options=self.storage.options)
+            kept = self._load_apart()
         else:
             kept.update_incremental()
         self._kept = kept  # not after an error
         return kept
+
+    def _load_apart(self) -> Any:
+        """Return the table for work in another thread. The kept one must not move between a check and its commit."""
+        return self._rs.DeltaTable(self.name, storage_options=self.storage.options)
 
     def _tried(self, work: Callable[[], Any], what: str) -> Any:
         """Run `work`. Raise errors of delta-rs and of its object stores, which have no common class, as JobErrors."""
@@ -260,17 +264,12 @@ class DeltaTable:
     # Maintenance
 
     def merge(self, spark: Any, *, target_bytes: int, compression: str) -> Merged:
-        """Merge with the OPTIMIZE of delta-rs, which runs in this process."""
         try:
-            table = self._load()
-            if not plan_merges(_small_files(table), target_bytes):
-                return Merged()
-            found = table.optimize.compact(target_size=target_bytes)
+            return merge_files(self._load_apart(), target_bytes=target_bytes, compression=compression)
         except self._rs.exceptions.CommitFailedError:
             return Merged()  # another program has changed the files; they are merged later
         except Exception as error:
             raise JobError(f"files of table {self.name} cannot be merged: {reason(error)}") from error
-        return Merged(found["numFilesRemoved"], found["numFilesAdded"])
 
     def expire(self, older_than_ms: int) -> Expired:
         hours = max(0, (int(time.time() * 1000) - older_than_ms) // _HOUR_MS)
@@ -350,12 +349,3 @@ def reason(error: BaseException) -> str:
 def _texts(file: DataFile) -> dict[str, str | None]:
     """Return partition values in the form of Delta's log."""
     return {name: None if value is None else str(value) for name, value in file.partition}
-
-
-def _small_files(table: Any) -> Iterator[SmallFile]:
-    import pyarrow as pa
-
-    rows = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    for row in rows:
-        partition = {name: value for name, value in row.items() if name.startswith("partition.")}
-        yield SmallFile(row["path"], row["size_bytes"], repr(sorted(partition.items())), row.get("min.offset") or 0)

@@ -87,7 +87,10 @@ class Table(Protocol):
         """Return True if the table names files of a round, now or in its known history."""
 
     def merge(self, spark: Any, *, target_bytes: int, compression: str) -> Merged:
-        """Replace small files by larger ones, where it is worthwhile, in one commit. The ends stay."""
+        """Replace small files by larger ones, where it is worthwhile, in one commit. The ends stay.
+
+        It may run in another thread than the rest.
+        """
 
     def expire(self, older_than_ms: int) -> Expired:
         """Remove snapshots older than a time, and the files that only they need."""
