@@ -52,7 +52,6 @@ BANNED_IN_NAMES = {
 }  # fmt: skip
 _ALLOWED_NAMES = {
     "TOLD", "SHALL",  # in the test of this check
-    "is_told",  # a field in the JSON of /explain/fetch
     "settled", "SETTLED", "Settled", "check_settled", "settled_by", "settled_rows", "_settled_records",  # paid orders
 }  # fmt: skip
 _BANNED = [(re.compile(rf"\b(?:{words})\b", re.IGNORECASE), instead) for words, instead in BANNED.items()]

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from tailrace.log.directories.sealed_flush import SealedFlush
-from tailrace.log.directories.serial_work import PatientWork, Work, do_at_once
+from tailrace.log.directories.serial_work import RetriedWork, Work, do_at_once
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
@@ -81,7 +81,7 @@ def roll_with_late_flushes() -> Driver:
     waiting: list[Any] = []
 
     def submit(work: Work) -> None:
-        if isinstance(work, PatientWork) and isinstance(work.work, SealedFlush):
+        if isinstance(work, RetriedWork) and isinstance(work.work, SealedFlush):
             waiting.append(work)
         else:
             do_at_once(work, driver.now_ms)

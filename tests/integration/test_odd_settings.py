@@ -49,18 +49,18 @@ def produce(client: RawClient, topic: str) -> int:
 @pytest.mark.parametrize("is_altered", [False, True])
 def test_topics_with_odd_settings_are_served_before_and_after_a_restart(tmp_path: Path, is_altered: bool) -> None:
     topics = [f"odd-{number}" for number in range(len(SETTINGS))]
-    no_room = [ErrorCode.RECORD_LIST_TOO_LARGE if key == "internal.segment.bytes" else 0 for key, _ in SETTINGS]
+    expected = [ErrorCode.RECORD_LIST_TOO_LARGE if key == "internal.segment.bytes" else 0 for key, _ in SETTINGS]
     with TailraceProcess(tmp_path / "data") as broker:
         with RawClient(broker.bootstrap) as client:
             for topic, (key, text) in zip(topics, SETTINGS, strict=True):
                 assert create(client, topic, {} if is_altered else {key: text}) == ErrorCode.NONE
                 if is_altered:
                     assert alter(client, ResourceType.TOPIC, topic, key, text) == ErrorCode.NONE
-            assert [produce(client, topic) for topic in topics] == no_room
+            assert [produce(client, topic) for topic in topics] == expected
         broker.kill()
         broker.start()
         with RawClient(broker.bootstrap) as client:
-            assert [produce(client, topic) for topic in topics] == no_room
+            assert [produce(client, topic) for topic in topics] == expected
 
 
 def test_a_broker_setting_that_contradicts_a_topic_setting_does_not_prevent_a_restart(tmp_path: Path) -> None:

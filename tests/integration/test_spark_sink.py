@@ -21,7 +21,7 @@ from tailrace.client.admin import NewTopic, create_topic
 from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.producing.transactions import Transactions
-from tailrace.spark.sink.errors import AnotherRun, NotWritten, RowsChanged
+from tailrace.spark.sink.errors import AnotherDriver, NotWritten, RowsChanged
 from tailrace.spark.sink.ledger import Ledger
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.sink_run import Crash, Doom, SinkQuery, committed_values, open_end
@@ -143,7 +143,7 @@ def test_a_replaced_driver_cannot_commit(query: SinkQuery) -> None:
     zombie = query.begin()
     late = [query.task(zombie, 0, number, values) for number, values in enumerate(rows(query, 0))]
     query.run(0, rows(query, 0))
-    with pytest.raises(AnotherRun, match="is the same query running twice"):
+    with pytest.raises(AnotherDriver, match="is the same query running twice"):
         query.end(0, late)
     query.end(0, late, is_commit=False)
     query.run(1, rows(query, 1))
@@ -154,7 +154,7 @@ def test_a_driver_replaced_before_its_tasks_wrote_cannot_commit(query: SinkQuery
     zombie, successor = query.begin(), query.begin()
     late = [query.task(zombie, 0, number, values, attempt=1) for number, values in enumerate(rows(query, 0))]
     query.end(0, [query.task(successor, 0, number, values) for number, values in enumerate(rows(query, 0))])
-    with pytest.raises(AnotherRun):
+    with pytest.raises(AnotherDriver):
         query.end(0, late)
     assert seen(query) == expected(query, 0)
 
@@ -209,7 +209,7 @@ def test_different_rows_for_a_lost_transaction_are_refused(query: SinkQuery) -> 
     half_committed(query)
     with pytest.raises(RowsChanged, match="task 1 has to write its rows of batch 0 again, but got different"):
         query.run(0, [rows(query, 0)[0], [b"something else"]])
-    with pytest.raises(AnotherRun, match="batch 0 lacks the rows of task 1, so batch 1 cannot be written"):
+    with pytest.raises(AnotherDriver, match="batch 0 lacks the rows of task 1, so batch 1 cannot be written"):
         query.run(1, rows(query, 1))
     query.run(0, rows(query, 0))
     assert seen(query) == expected(query, 0)
@@ -218,7 +218,7 @@ def test_different_rows_for_a_lost_transaction_are_refused(query: SinkQuery) -> 
 def test_a_checkpoint_older_than_the_topic_is_refused(query: SinkQuery) -> None:
     for batch in range(3):
         query.run(batch, rows(query, batch))
-    with pytest.raises(AnotherRun, match="batch 1 was written before, as were all batches up to 2"):
+    with pytest.raises(AnotherDriver, match="batch 1 was written before, as were all batches up to 2"):
         query.run(1, rows(query, 1))
     assert seen(query) == expected(query, 0, 1, 2)
 

@@ -13,7 +13,7 @@ import pytest
 
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.directories.sealed_flush import SealedFlush
-from tailrace.log.directories.serial_work import PatientWork, Work, do_at_once
+from tailrace.log.directories.serial_work import RetriedWork, Work, do_at_once
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch, split_batches
@@ -38,7 +38,7 @@ class LosesAll(Random):
 
 def load(files: PoweredFiles, flushes: list[SealedFlush]) -> LogDirectory:
     def submit(work: Work) -> None:
-        if isinstance(work, PatientWork) and isinstance(work.work, SealedFlush):
+        if isinstance(work, RetriedWork) and isinstance(work.work, SealedFlush):
             flushes.append(work.work)
         else:
             do_at_once(work, NOW_MS)

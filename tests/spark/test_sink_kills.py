@@ -36,7 +36,7 @@ class Broker:
         self._theirs = None if self._ours else KafkaBroker(request.getfixturevalue("kafka"), directory)
 
     @property
-    def one(self) -> Any:
+    def process(self) -> Any:
         return self._ours or self._theirs
 
     def kill_and_start(self) -> None:
@@ -45,13 +45,13 @@ class Broker:
         else:
             assert self._theirs is not None
             self._theirs.crash()
-        self.one.start()
+        self.process.start()
 
 
 @pytest.fixture(params=[pytest.param("kafka", marks=pytest.mark.kafka), "tailrace"])
 def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
     made = Broker(request.param, tmp_path / "broker", request)
-    with made.one, ClusterClient(made.one.bootstrap) as cluster:
+    with made.process, ClusterClient(made.process.bootstrap) as cluster:
         for topic in ("in", "out"):
             create_topic(cluster, NewTopic(name=topic, partitions=PARTITIONS, replication_factor=1))
         yield made
@@ -80,7 +80,7 @@ class Driver:
         """Wait until Spark has committed a number of micro-batches, or the driver has ended."""
         deadline = time.monotonic() + timeout_s
         while commits(self.checkpoint) < count and self.process.poll() is None:
-            assert time.monotonic() < deadline, f"{commits(self.checkpoint)} micro-batches\n{self.words}"
+            assert time.monotonic() < deadline, f"{commits(self.checkpoint)} micro-batches\n{self.output}"
             time.sleep(0.02)
 
     def kill(self) -> None:
@@ -89,7 +89,7 @@ class Driver:
         self.process.wait()
 
     @property
-    def words(self) -> str:
+    def output(self) -> str:
         return self._log.read_text(errors="replace")[-6000:]
 
 
@@ -105,17 +105,17 @@ def fill(bootstrap: str, records: int) -> Counter[bytes]:
 def test_every_record_is_written_once_while_processes_are_killed(broker: Broker, tmp_path: Path) -> None:
     dice = random.Random(int(os.environ.get("TAILRACE_SEED", "1")))
     rounds, batches = int(os.environ.get("TAILRACE_KILLS", "4")), int(os.environ.get("TAILRACE_BATCHES", "40"))
-    wanted = fill(broker.one.bootstrap, 60 * batches)
+    wanted = fill(broker.process.bootstrap, 60 * batches)
     settings = ("per_batch=60", "deaths=0.001")
     ends: Counter[str] = Counter()
     for _ in range(rounds):
-        driver = Driver(broker.one.bootstrap, tmp_path, *settings)
+        driver = Driver(broker.process.bootstrap, tmp_path, *settings)
         first = commits(driver.checkpoint) + 1
         driver.wait_for(first)  # the start is slow and is not under test; on a busy machine it may fail
         goal = first + dice.randrange(1, 1 + batches // rounds)
         deadline = time.monotonic() + 300
         while commits(driver.checkpoint) < goal and driver.process.poll() is None:
-            assert time.monotonic() < deadline, driver.words
+            assert time.monotonic() < deadline, driver.output
             time.sleep(dice.random())  # a random moment of a micro-batch
             if dice.random() < 0.1:
                 kill_a_worker(driver.process.pid, dice)
@@ -126,13 +126,13 @@ def test_every_record_is_written_once_while_processes_are_killed(broker: Broker,
         ends["driver, killed" if driver.process.poll() is None else "driver, failed"] += 1
         driver.kill()
     for _ in range(20):  # a worker that dies in a commit fails the query, which is then restarted
-        last = Driver(broker.one.bootstrap, tmp_path, *settings, "stop=yes")
+        last = Driver(broker.process.bootstrap, tmp_path, *settings, "stop=yes")
         try:
             if last.process.wait(600) == 0:
                 break
         finally:
             last.kill()
     print(f"{commits(last.checkpoint)} micro-batches; ends: {dict(ends)}")
-    found = Counter(committed_values(broker.one.bootstrap, "out"))
-    assert found - wanted == Counter(), "seen twice"
+    found = Counter(committed_values(broker.process.bootstrap, "out"))
+    assert found - wanted == Counter(), "written twice"
     assert wanted - found == Counter(), "lost"

@@ -38,5 +38,5 @@ class LimitedLog:
             self._kinds[kind] = (written_ms, left_out + 1)
             return False
         self._kinds[kind] = (now_ms, 0)
-        self._logger.log(level, message, exc_info=trace, extra=fields(**about, more_like_it=left_out or None))
+        self._logger.log(level, message, exc_info=trace, extra=fields(**about, suppressed=left_out or None))
         return True

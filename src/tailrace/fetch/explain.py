@@ -69,14 +69,14 @@ class PartitionWalk:
     diverging_epoch: tuple[LeaderEpoch, Offset] | None
     preferred_read_replica: int | None
     aborted: list[tuple[int, Offset]] | None  # producer id and first offset
-    is_told: bool  # True if the response contains it; an incremental response leaves out unchanged partitions
+    is_in_response: bool  # True if the response contains it; an incremental response leaves out unchanged partitions
     read: ReadExplanation | None
 
 
 @dataclass(frozen=True, slots=True)
 class FetchWalk:
     version: int
-    who: str
+    fetcher: str  # a consumer, a follower or a debugger
     isolation: Isolation
     min_bytes: int
     max_bytes: int
@@ -100,7 +100,7 @@ def explain_fetch(fetch: Fetch) -> FetchWalk:
     budget = ByteBudget(params.max_bytes, is_hard=params.has_hard_limit)
     return FetchWalk(
         version=fetch.version,
-        who=describe_replica(params.replica_id),
+        fetcher=describe_replica(params.replica_id),
         isolation=params.isolation,
         min_bytes=params.min_bytes,
         max_bytes=params.max_bytes,
@@ -128,7 +128,7 @@ def _session(fetch: Fetch) -> SessionWalk:
 
 
 def _partition(
-    fetch: Fetch, one: PartitionFetch, answer: PartitionAnswer, budget: ByteBudget, is_told: bool
+    fetch: Fetch, one: PartitionFetch, answer: PartitionAnswer, budget: ByteBudget, is_in_response: bool
 ) -> PartitionWalk:
     partition = fetch.reader.partitions.get(one.key)
     taken = len(answer.records) if answer.records else 0
@@ -147,7 +147,7 @@ def _partition(
         diverging_epoch=answer.diverging,
         preferred_read_replica=None if answer.preferred_replica < 0 else answer.preferred_replica,
         aborted=None if answer.aborted is None else list(answer.aborted),
-        is_told=is_told,
+        is_in_response=is_in_response,
         read=explain_offset(partition.log, one.fetch_offset, max(share.share, 0), fetch.params.isolation)
         if is_read and partition is not None and answer.preferred_replica < 0
         else None,

@@ -37,7 +37,7 @@ class ObjectFiles:
         """Pickle only the store; the copy makes its own listings and connections."""
         return ObjectFiles, (self._store,)
 
-    def at_once(self, work: Iterable[Callable[[], object]]) -> None:
+    def run_together(self, work: Iterable[Callable[[], object]]) -> None:
         """Run functions that mostly wait for the store in parallel. Raise the first error."""
         for done in [self._working.submit(piece) for piece in work]:
             done.result()

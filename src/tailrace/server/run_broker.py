@@ -17,7 +17,7 @@ from typing import Final
 
 from tailrace.server.broker_interface import BrokerBuilder
 from tailrace.server.connections.descriptors import raise_soft_limit
-from tailrace.server.loop.garbage import look_once
+from tailrace.server.loop.garbage import examine_objects_once
 from tailrace.server.server import Server
 from tailrace.server.settings import ServerSettings
 
@@ -34,7 +34,7 @@ def run_broker(
     gc.disable()
     try:
         server.open()
-        look_once()
+        examine_objects_once()
     finally:
         gc.enable()
     # A computing chore must not delay the loop by Python's default switch interval of 5 ms.

@@ -13,7 +13,7 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup.open_broker import open_broker
 from tailrace.broker.storage.cleaning import Work, run_at_once
-from tailrace.log.directories.serial_work import PatientWork, SerialWork, Task, do_at_once
+from tailrace.log.directories.serial_work import RetriedWork, SerialWork, Task, do_at_once
 from tailrace.log.disk.files import Files
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
@@ -38,7 +38,7 @@ class HeldWork:
         self.waiting: list[object] = []
 
     def __call__(self, work: object) -> None:
-        if isinstance(work, PatientWork) and isinstance(work.work, SerialWork | Task):
+        if isinstance(work, RetriedWork) and isinstance(work.work, SerialWork | Task):
             do_at_once(work, NOW_MS)
         else:
             self.waiting.append(work)

@@ -22,8 +22,8 @@ from tailrace.protocol.messages import (
 from tailrace.waiting.outbox import Failure
 
 
-class PlayedReplies:
-    """Notes what is answered."""
+class RecordedReplies:
+    """Replies that record the responses."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[int, Any, int]] = []
@@ -36,8 +36,8 @@ class PlayedReplies:
         self.closed.append(request.correlation_id)
 
 
-class PlayedController:
-    """Notes what is asked, for the test to answer."""
+class RecordedController:
+    """A controller that records the requests, to which the test responds."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, Any, Any]] = []
@@ -53,17 +53,17 @@ class PlayedController:
 
 
 @pytest.fixture
-def replies() -> PlayedReplies:
-    return PlayedReplies()
+def replies() -> RecordedReplies:
+    return RecordedReplies()
 
 
 @pytest.fixture
-def controller() -> PlayedController:
-    return PlayedController()
+def controller() -> RecordedController:
+    return RecordedController()
 
 
 @pytest.fixture
-def forwarding(replies: PlayedReplies, controller: PlayedController) -> Forwarding:
+def forwarding(replies: RecordedReplies, controller: RecordedController) -> Forwarding:
     return Forwarding(replies, controller, timeout_ms=30_000)  # type: ignore[arg-type]
 
 
@@ -78,7 +78,7 @@ def test_a_principal_is_written_as_kafka_writes_it() -> None:
 
 
 def test_a_forwarded_request_keeps_its_header_and_has_the_clients_principal(
-    forwarding: Forwarding, replies: PlayedReplies, controller: PlayedController
+    forwarding: Forwarding, replies: RecordedReplies, controller: RecordedController
 ) -> None:
     forwarding.forward(request(), 0)
     ((envelope, answered, _),) = controller.asked
@@ -96,7 +96,7 @@ def test_a_forwarded_request_keeps_its_header_and_has_the_clients_principal(
 
 
 def test_a_version_that_controllers_dropped_is_forwarded_in_their_oldest_version(
-    forwarding: Forwarding, replies: PlayedReplies, controller: PlayedController
+    forwarding: Forwarding, replies: RecordedReplies, controller: RecordedController
 ) -> None:
     forwarding.forward(request(version=0), 0)
     ((envelope, answered, _),) = controller.asked
@@ -107,7 +107,7 @@ def test_a_version_that_controllers_dropped_is_forwarded_in_their_oldest_version
 
 
 def test_a_forwarded_request_without_a_response_gets_an_error_or_closes_the_connection(
-    forwarding: Forwarding, replies: PlayedReplies, controller: PlayedController
+    forwarding: Forwarding, replies: RecordedReplies, controller: RecordedController
 ) -> None:
     forwarding.forward(request(), 0)
     controller.asked[0][2](Failure.TIMED_OUT, 1)
@@ -121,7 +121,7 @@ def test_a_forwarded_request_without_a_response_gets_an_error_or_closes_the_conn
 
 
 def test_a_topic_is_requested_from_the_controllers_once_at_a_time(
-    forwarding: Forwarding, controller: PlayedController
+    forwarding: Forwarding, controller: RecordedController
 ) -> None:
     topic = CreateTopicsRequest.CreatableTopic(name="__consumer_offsets", num_partitions=50, replication_factor=3)
     forwarding.make_topic(topic, None, 0)

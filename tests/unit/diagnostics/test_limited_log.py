@@ -1,4 +1,4 @@
-"""One line for many alike."""
+"""LimitedLog writes one line for many similar events, and counts the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_the_first_line_is_written_and_the_next_ones_are_counted(caplog: pytest.
     ]
     assert written.count(True) == 2
     reported = [(record.getMessage(), record.__dict__["fields"]) for record in caplog.records]
-    assert reported == [("hello", {"client": "me"}), ("hello", {"client": "me", "more_like_it": 999})]
+    assert reported == [("hello", {"client": "me"}), ("hello", {"client": "me", "suppressed": 999})]
 
 
 def test_other_kinds_are_counted_apart(caplog: pytest.LogCaptureFixture) -> None:

@@ -43,7 +43,7 @@ def test_the_walk_has_the_wait_time_and_the_key_that_woke_the_fetch() -> None:
     node.append(partition, b"a")
     walk = explained.walk
     assert (walk.waited_ms, walk.woken_by, walk.reason) == (120, "orders-0", Reason.ENOUGH_NOW)
-    assert (walk.who, walk.version, walk.max_wait_ms) == ("consumer", 18, 500)
+    assert (walk.fetcher, walk.version, walk.max_wait_ms) == ("consumer", 18, 500)
     explained.fetch(want(partition, 0))
     assert (explained.walk.waited_ms, explained.walk.woken_by, explained.walk.reason) == (None, None, Reason.NO_WAIT)
 
@@ -57,7 +57,7 @@ def test_the_walk_of_a_read_has_bound_probes_and_slice() -> None:
     explained.fetch(want(partition, 13, max_bytes=300), isolation_level=1)
     (one,) = explained.walk.partitions
     assert explained.walk.isolation is Isolation.READ_COMMITTED
-    assert (one.role, one.leader_epoch, one.fetch_offset, one.is_told) == ("leader", 0, 13, True)
+    assert (one.role, one.leader_epoch, one.fetch_offset, one.is_in_response) == ("leader", 0, 13, True)
     assert one.read is not None
     assert one.read.bounds.bound == 20
     assert one.read.walks[0].search.probes
@@ -89,12 +89,12 @@ def test_the_walk_counts_the_skipped_idle_partitions_of_a_session() -> None:
     explained.fetch(*(want(one, 0) for one in partitions), epoch=0)
     assert explained.walk.session.kind == "full"
     explained.fetch(session=1, epoch=1)
-    assert not any(one.is_told for one in explained.walk.partitions)
+    assert not any(one.is_in_response for one in explained.walk.partitions)
     node.append(partitions[2], b"a")
     explained.fetch(session=1, epoch=2)
     session = explained.walk.session
     assert (session.kind, session.id, session.epoch, session.partitions, session.idle) == ("incremental", 1, 3, 4, 3)
-    assert [(one.partition, one.is_told) for one in explained.walk.partitions] == [(2, True)]
+    assert [(one.partition, one.is_in_response) for one in explained.walk.partitions] == [(2, True)]
     explained.fetch(session=1, epoch=7)
     assert explained.walk.session.error == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
@@ -141,5 +141,5 @@ def test_explaining_a_fetch_does_not_change_its_response() -> None:
     assert session is not None
     assert len(node.sessions) == 1
     explained.fetch(session=1, epoch=1)
-    assert explained.walk.partitions[0].is_told
+    assert explained.walk.partitions[0].is_in_response
     assert session.epoch == 2

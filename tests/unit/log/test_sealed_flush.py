@@ -9,7 +9,7 @@ import pytest
 
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.directories.sealed_flush import SEGMENTS_AT_ONCE, SealedFlush
-from tailrace.log.directories.serial_work import PatientWork, Work, do_at_once
+from tailrace.log.directories.serial_work import RetriedWork, Work, do_at_once
 from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
@@ -27,7 +27,7 @@ class Bench:
     """A directory with one log, whose flushes wait until they are called for."""
 
     def __init__(self, files: MemoryFiles | FaultyFiles) -> None:
-        self.waiting: list[PatientWork] = []
+        self.waiting: list[RetriedWork] = []
         self.errors: list[OSError] = []
         files.make_directory("/data")
         self.directory = LogDirectory(files, "/data", new_id=lambda: "id")
@@ -36,7 +36,7 @@ class Bench:
         self.log: PartitionLog = self.directory.logs.get(ORDERS) or self.directory.create(ORDERS, CONFIG, NOW_MS)
 
     def _submit(self, work: Work) -> None:
-        if isinstance(work, PatientWork) and isinstance(work.work, SealedFlush):
+        if isinstance(work, RetriedWork) and isinstance(work.work, SealedFlush):
             self.waiting.append(work)
         else:
             do_at_once(work, NOW_MS)
@@ -46,7 +46,7 @@ class Bench:
             self.log.append_as_leader(batch(value), leader_epoch=0, now_ms=NOW_MS)
         self.directory.run_due(NOW_MS)
 
-    def finish(self, flush: PatientWork) -> None:
+    def finish(self, flush: RetriedWork) -> None:
         flush.run()
         flush.apply(None, NOW_MS)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +25,7 @@ def test_an_estimated_quantile_lies_in_the_bucket_of_the_exact_one(values: list[
     for value in values:
         histogram.add(value)
     ordered = sorted(values)
-    true = ordered[max(-(-len(ordered) * share // 1), 1).__int__() - 1]
+    true = ordered[max(math.ceil(len(ordered) * share), 1) - 1]
     guessed = quantile(bounds, histogram.counts, share)
     assert guessed is not None
     low = next((bound for bound in reversed(bounds) if bound < true), 0)

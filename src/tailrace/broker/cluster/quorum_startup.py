@@ -113,7 +113,7 @@ def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int
     network.follow(controller)
     if controller.lifecycle.previous_epoch >= 0:
         network.run_until(lambda: controller.observer.is_current, "a controller sends the current metadata")
-        controller.lifecycle.come_back(controller.image.brokers.get(controller.node_id))
+        controller.lifecycle.resume_registration(controller.image.brokers.get(controller.node_id))
     network.join()
     return network.run_until(
         lambda: controller.has_caught_up, "the controller registers this broker and its metadata is current"

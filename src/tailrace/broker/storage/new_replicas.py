@@ -121,7 +121,7 @@ class NewReplicas:
                 if at_once:
                     do_at_once(work, now_ms)
                 else:
-                    directory.elsewhere(work, now_ms)
+                    directory.run_beside(work, now_ms)
 
     def _look_up_announced(self, now_ms: int) -> None:
         """Look up the next group of announced partitions."""

@@ -126,7 +126,7 @@ class Site:
         if (refusal := await self._refusal(request, command.source, visitor)) is not None:
             return refusal
         whole = self._whole(words, command.source, visitor)
-        headers = {COMMAND_HEADER: quote(shown(whole), safe=" -=:/,.'\"[]{}@")}
+        headers = {COMMAND_HEADER: quote(command_text(whole), safe=" -=:/,.'\"[]{}@")}
         if is_live:
             return Response(200, self._events(whole), "text/event-stream; charset=utf-8", headers)
         finished = await self._runner.run(whole, request.body if command.reads_text else b"")
@@ -196,7 +196,7 @@ class Site:
             await lines.aclose()  # type: ignore[attr-defined]
 
 
-def shown(words: Sequence[str]) -> str:
+def command_text(words: Sequence[str]) -> str:
     """Return a command line as a user types it, without passwords."""
     kept = [word for word in words if word not in ("--json", f"--timeout={TIMEOUT_S}") and not _is_secret(word)]
     return shlex.join(["tailrace", *kept]).replace(" -- ", " ")

@@ -98,7 +98,6 @@ def _add_common(export: argparse.ArgumentParser) -> None:
     )
     export.add_argument(
         "--allow-loss",
-        "--pass-over-lost",
         dest="allow_loss",
         action="store_true",
         help="skip records that were deleted before they were exported, and count them; by default an error",

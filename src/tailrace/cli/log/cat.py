@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.errors import CommandError
-from tailrace.cli.log.partition_choice import files_at, live, now_ms, open_directory
+from tailrace.cli.log.partition_choice import files_at, now_ms, open_directory, unmarked
 from tailrace.cli.output import print_lines, warn
 from tailrace.cli.records.record_filter import record_filter
 from tailrace.cli.records.record_text import json_record, text_record
@@ -21,7 +21,7 @@ from tailrace.model.topic_config import LONG_MAX
 def run(options: argparse.Namespace) -> int:
     files = files_at(options.directory)
     directory = open_directory(options, files)
-    folders = live(directory.folders) or directory.folders
+    folders = unmarked(directory.folders) or directory.folders
     if not folders:
         raise CommandError(f"{directory.path} has no partitions")
     cat = _Cat(options, files, with_partition=options.more or len(folders) > 1)

@@ -70,13 +70,13 @@ def _is_wanted(folder: PartitionFolder, options: argparse.Namespace) -> bool:
     return (not options.topic or topic in options.topic) and (not options.partition or number in options.partition)
 
 
-def live(folders: Iterable[PartitionFolder]) -> list[PartitionFolder]:
+def unmarked(folders: Iterable[PartitionFolder]) -> list[PartitionFolder]:
     """Return the folders that are not marked for deletion."""
     return [folder for folder in folders if not folder.mark]
 
 
 def one_folder(directory: DataDirectory) -> PartitionFolder:
-    folders = live(directory.folders) or directory.folders
+    folders = unmarked(directory.folders) or directory.folders
     if len(folders) == 1:
         return folders[0]
     if not folders:

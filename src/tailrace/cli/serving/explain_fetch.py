@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from tailrace.cli.errors import CommandError
 from tailrace.cli.log.explain_text import read_text
 from tailrace.cli.output import count_text, json_document, print_lines, size_text
-from tailrace.cli.serving.http_get import get, understood
+from tailrace.cli.serving.http_get import get, page_errors
 from tailrace.log.inspect.explain import (
     Bounds,
     Cost,
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         walk = json.loads(answer.text)
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{options.metrics} does not serve /explain/fetch: HTTP status {answer.status}") from error
-    with understood(options.metrics, "/explain/fetch"):
+    with page_errors(options.metrics, "/explain/fetch"):
         if answer.status != 200:
             raise CommandError(f"{options.metrics}: {walk.get('error', answer.status)}")
         lines = [json_document(walk)] if options.json else fetch_text(walk)
@@ -120,7 +120,7 @@ def _partition(one: dict[str, Any]) -> list[str]:
     if one["aborted"]:
         aborted = ", ".join(f"producer {producer} from {first}" for producer, first in one["aborted"])
         lines.append(_line("Aborted", aborted))
-    if not one["is_told"]:
+    if not one["is_in_response"]:
         lines.append(_line("Omitted", "not in the response: nothing has changed since the last one of the session"))
     if one["read"] is not None:
         lines += ["", *read_text(read_of(one["read"]))]

@@ -8,7 +8,7 @@ from typing import Any
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import count_text, json_document, print_lines, table
-from tailrace.cli.serving.http_get import get, understood
+from tailrace.cli.serving.http_get import get, page_errors
 
 _SHOWN_ABOVE = ("kind", "deadlineInMs", "keyCount", "keys")
 
@@ -17,7 +17,7 @@ def run(options: argparse.Namespace) -> int:
     answer = get(options.metrics, "/waiting")
     if answer.status != 200:
         raise CommandError(f"{options.metrics} does not serve /waiting: HTTP status {answer.status}")
-    with understood(options.metrics, "/waiting"):
+    with page_errors(options.metrics, "/waiting"):
         state = json.loads(answer.text)
         lines = [json_document(state)] if options.json else waiting_text(state)
     print_lines(*lines)

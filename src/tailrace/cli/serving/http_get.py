@@ -58,7 +58,7 @@ def get(url: str, path: str, *, more_s: float = 0.0) -> Page:
 
 
 @contextmanager
-def understood(url: str, path: str) -> Iterator[None]:
+def page_errors(url: str, path: str) -> Iterator[None]:
     """Raise CommandError if the block cannot read a page, because it has another form than a broker's."""
     try:
         yield

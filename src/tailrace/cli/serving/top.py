@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from tailrace.cli.connection.connecting import bootstrap_text, connected
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import json_line, print_lines
-from tailrace.cli.serving.http_get import get, understood
+from tailrace.cli.serving.http_get import get, page_errors
 from tailrace.cli.serving.top_reading import Reading, read_cluster, read_metrics
 from tailrace.cli.serving.top_view import compare, show
 from tailrace.cli.terminal.screen import own_screen, paint
@@ -57,7 +57,7 @@ def _read_url(url: str) -> Reading:
     page = get(url, "/metrics")
     if page.status != 200:
         raise CommandError(f"{url} has no metrics: HTTP status {page.status_text}")
-    with understood(url, "/metrics"):
+    with page_errors(url, "/metrics"):
         try:
             return read_metrics(Scrape(page.text), url, time.time())
         except MalformedMetrics as error:

@@ -25,7 +25,7 @@ from tailrace.log.directories.directory_work import DirectoryWork
 from tailrace.log.directories.log_renames import RENAMED_AT_ONCE, LogRenames
 from tailrace.log.directories.new_logs import NewLog, make_logs
 from tailrace.log.directories.partition_folders import partition_folders
-from tailrace.log.directories.serial_work import Submit, Task, Work, patient_submit
+from tailrace.log.directories.serial_work import Submit, Task, Work, retrying_submit
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint, read_clean_shutdown, write_clean_shutdown
 from tailrace.log.disk.files import Files, Space, join
@@ -243,13 +243,13 @@ class LogDirectory:
         else:
             for first in range(0, len(wanted), RENAMED_AT_ONCE):
                 group = wanted[first : first + RENAMED_AT_ONCE]
-                self.elsewhere(LogRenames(group, self._remove_later, self._work.on_failure), now_ms)
+                self.run_beside(LogRenames(group, self._remove_later, self._work.on_failure), now_ms)
         # The checkpoints of a log are kept while the log may return after a crash. They are removed before a new log of
         # the same name is created.
         sync = Task(partial(self._files.sync_directory, self.path), self._work.on_failure)
-        self.elsewhere(sync, now_ms)
+        self.run_beside(sync, now_ms)
         self.checkpoint_soon(now_ms)
-        self.elsewhere(sync, now_ms)
+        self.run_beside(sync, now_ms)
 
     def delete_future(self, log: PartitionLog, now_ms: int) -> None:
         """Delete a copy that is no longer needed."""
@@ -306,10 +306,10 @@ class LogDirectory:
     def flush_by(self, submit: Submit, on_failure: Callable[[OSError], object]) -> None:
         """Run work on another thread from now on: creation of logs, epoch files, and syncs of sealed segments and other
         data that no request waits for."""
-        submit = patient_submit(submit, self._deferred.add, on_failure)
+        submit = retrying_submit(submit, self._deferred.add, on_failure)
         self._work.begin(submit, on_failure, self.logs.values())
 
-    def elsewhere(self, work: Work, now_ms: int) -> None:
+    def run_beside(self, work: Work, now_ms: int) -> None:
         """Run work on another thread if there is one, otherwise here and now."""
         self._work.add(work, now_ms)
 
@@ -331,11 +331,11 @@ class LogDirectory:
 
     def checkpoint_soon(self, now_ms: int) -> None:
         """Write the checkpoints without waiting."""
-        self.elsewhere(CheckpointWrites(self._checkpoints, self._offsets(), self._work.on_failure), now_ms)
+        self.run_beside(CheckpointWrites(self._checkpoints, self._offsets(), self._work.on_failure), now_ms)
 
     def note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset], now_ms: int) -> None:
         offsets = {file_names.HIGH_WATERMARK_CHECKPOINT: high_watermarks}
-        self.elsewhere(CheckpointWrites(self._checkpoints, offsets, self._work.on_failure), now_ms)
+        self.run_beside(CheckpointWrites(self._checkpoints, offsets, self._work.on_failure), now_ms)
 
     def _offsets(self) -> dict[str, dict[TopicPartition, Offset]]:
         log_starts = {

@@ -51,8 +51,8 @@ class Task:
         self._on_failure(error)
 
 
-class PatientWork:
-    """The work of `patient_submit`."""
+class RetriedWork:
+    """The work of `retrying_submit`."""
 
     def __init__(self, work: Work, again: Callable[[Work, OSError, int], None]) -> None:
         self.work = work
@@ -67,7 +67,7 @@ class PatientWork:
             self.work.failed(error, now_ms)
 
 
-def patient_submit(
+def retrying_submit(
     submit: Submit, later: Callable[[int, Callable[[], None]], None], on_failure: Callable[[OSError], object]
 ) -> Submit:
     """Return a `submit` that submits work again while the process is short of descriptors or memory.
@@ -79,7 +79,7 @@ def patient_submit(
         on_failure(error)
         later(now_ms + SHORTAGE_RETRY_MS, partial(submit, work))
 
-    return lambda work: submit(PatientWork(work, again))
+    return lambda work: submit(RetriedWork(work, again))
 
 
 class SerialWork:

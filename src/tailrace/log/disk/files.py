@@ -80,10 +80,10 @@ class ReadsAhead(Protocol):
 
 
 @runtime_checkable
-class FarFiles(Protocol):
+class RemoteFiles(Protocol):
     """Remote files. A caller that needs many of them waits less if it requests all at the same time."""
 
-    def at_once(self, work: Iterable[Callable[[], object]]) -> None: ...
+    def run_together(self, work: Iterable[Callable[[], object]]) -> None: ...
 
 
 class Files(Protocol):

@@ -28,7 +28,7 @@ class Deferred:
             self._on_earlier(due_ms)
 
     def notify(self, on_earlier: Callable[[int], object]) -> None:
-        """Call `on_earlier(due_ms)` for the work that is there, and whenever work is due before all other work."""
+        """Call `on_earlier(due_ms)` now if there is work, and later whenever added work is due before the rest."""
         self._on_earlier = on_earlier
         if self._heap:
             on_earlier(self._heap[0][0])

@@ -284,7 +284,7 @@ class RemoteController:
         self._cordoned = tuple(directories)
         if self.lifecycle.inputs.cordoned is not None:
             self.lifecycle.report_cordoned(self._cordoned)
-            self.lifecycle.hurry()
+            self.lifecycle.send_soon()
 
     def assign_directories(self, assignments: Sequence[Assignment], now_ms: int) -> None:
         for directory, topic_id, partition in assignments:

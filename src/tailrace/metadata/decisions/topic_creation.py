@@ -25,7 +25,7 @@ from tailrace.metadata.controller.control_state import (
 )
 from tailrace.metadata.decisions.config_changes import plan_new_topic_configs
 from tailrace.metadata.decisions.replica_placement import place_replicas, usable_brokers
-from tailrace.metadata.decisions.topic_names import CLUSTER_METADATA, may_collide, name_problem, unified
+from tailrace.metadata.decisions.topic_names import CLUSTER_METADATA, collision_key, may_collide, name_problem
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId
@@ -110,8 +110,8 @@ def _check_total(state: ControlState, request: messages.CreateTopicsRequest) -> 
 
 
 def _collisions(state: ControlState) -> dict[str, str]:
-    """Return an existing topic for each unified name."""
-    return {unified(name): name for name in state.image.topics if may_collide(name)}
+    """Return an existing topic for each key that new names may collide with."""
+    return {collision_key(name): name for name in state.image.topics if may_collide(name)}
 
 
 def _create_topic(
@@ -157,8 +157,8 @@ def _check_name(state: ControlState, name: str, collisions: dict[str, str]) -> N
     if name in state.image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     problem = name_problem(name)
-    if problem is None and may_collide(name) and unified(name) in collisions:
-        problem = f"'{name}' collides with the topic '{collisions[unified(name)]}'"
+    if problem is None and may_collide(name) and collision_key(name) in collisions:
+        problem = f"'{name}' collides with the topic '{collisions[collision_key(name)]}'"
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
 

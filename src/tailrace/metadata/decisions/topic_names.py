@@ -34,6 +34,6 @@ def may_collide(name: str) -> bool:
     return "." in name or "_" in name
 
 
-def unified(name: str) -> str:
-    """Return the same text for all names that collide."""
+def collision_key(name: str) -> str:
+    """Return the key of a name. Names with the same key collide."""
     return name.replace(".", "_")

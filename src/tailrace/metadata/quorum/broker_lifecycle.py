@@ -3,8 +3,8 @@
     REGISTERING ──epoch──► STARTING ──caught up──► RECOVERY ──unfenced──► RUNNING ──leave()──► LEAVING ──may go──► LEFT
 
 A broker that leaves also asks to be fenced. Like a controlled shutdown, that moves its leaderships, but it does not
-mark the broker as shutting down. So the same incarnation may return at once (`come_back`). Another incarnation has to
-wait until this one's session has expired.
+mark the broker as shutting down. So the same incarnation may return at once (`resume_registration`). Another
+incarnation has to wait until this one's session has expired.
 
 A broker without heartbeats for broker.session.timeout.ms is fenced and loses its leaderships. So heartbeats have their
 own thread and connection (`server/peers/heartbeats.py`), and a busy loop does not delay them. That thread calls
@@ -95,7 +95,7 @@ class BrokerLifecycle:
     def has_left(self) -> bool:
         return self.state is LifecycleState.LEFT
 
-    def come_back(self, known: BrokerRegistration | None) -> bool:
+    def resume_registration(self, known: BrokerRegistration | None) -> bool:
         """Register as the known incarnation, if it has left in order and no other has registered since.
 
         Call this before the thread starts, and only after a clean stop: the controller assumes that the broker still
@@ -113,12 +113,12 @@ class BrokerLifecycle:
         self.registration = replace(one, incarnation_id=known.incarnation_id)
         return True
 
-    def wake_by(self, wake: Callable[[], None]) -> None:
+    def set_wake(self, wake: Callable[[], None]) -> None:
         """Set the function that wakes the heartbeats' thread."""
         self._wake = wake
 
-    def hurry(self) -> None:
-        """Send the next heartbeat now."""
+    def send_soon(self) -> None:
+        """Wake the thread, so that it sends the next heartbeat now."""
         self._wake()
 
     def report_metadata(self, offset: int) -> None:
@@ -128,12 +128,12 @@ class BrokerLifecycle:
     def report_ready(self) -> None:
         """Ask to be unfenced."""
         self.inputs.is_ready = True
-        self.hurry()
+        self.send_soon()
 
     def report_offline(self, directories: tuple[bytes, ...]) -> None:
         """Report failed directories."""
         self.inputs.offline = directories
-        self.hurry()
+        self.send_soon()
 
     def report_cordoned(self, directories: tuple[bytes, ...]) -> None:
         """Report with the next heartbeat the directories that take no new replicas."""
@@ -141,12 +141,12 @@ class BrokerLifecycle:
 
     def register_again(self) -> None:
         self.inputs.registration += 1
-        self.hurry()
+        self.send_soon()
 
     def leave(self) -> None:
         """Ask for a controlled shutdown."""
         self.inputs.leaves = True
-        self.hurry()
+        self.send_soon()
 
     # The heartbeats' thread
 

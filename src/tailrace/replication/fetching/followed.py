@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tailrace.model.ids import LeaderEpoch, Offset
-from tailrace.replication.fetching.leader_session import PartitionId, Want
+from tailrace.replication.fetching.leader_session import FetchPosition, PartitionId
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.partition import Partition
 
@@ -19,11 +19,13 @@ class Followed:
         self.is_lost = False  # this log end is outside the leader's log
         self.lag = 0  # offsets behind the leader's high watermark, in the latest response
         self.is_in_sync = False  # the latest response had no lag
-        self._ahead: Want | None = None
+        self._ahead: FetchPosition | None = None
 
     def ask_ahead(self, next_offset: Offset, last_epoch: LeaderEpoch) -> None:
-        """Let `want` continue after records that have arrived, before they are appended."""
-        self._ahead = Want(self.role.leader_epoch, next_offset, last_epoch, self.partition.log.log_start_offset)
+        """Let `fetch_position` continue after records that have arrived, before they are appended."""
+        self._ahead = FetchPosition(
+            self.role.leader_epoch, next_offset, last_epoch, self.partition.log.log_start_offset
+        )
 
     def ask_after_log_end(self) -> None:
         self._ahead = None
@@ -42,8 +44,8 @@ class Followed:
     def rest_until(self, due_ms: int) -> None:
         self.due_ms = due_ms
 
-    def want(self) -> Want:
+    def fetch_position(self) -> FetchPosition:
         if self._ahead is not None:
             return self._ahead
         log, role = self.partition.log, self.role
-        return Want(role.leader_epoch, role.fetch_offset, role.last_fetched_epoch, log.log_start_offset)
+        return FetchPosition(role.leader_epoch, role.fetch_offset, role.last_fetched_epoch, log.log_start_offset)

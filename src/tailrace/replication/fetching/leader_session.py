@@ -18,7 +18,7 @@ _FIRST: Final = 0
 _LAST_EPOCH: Final = 2**31 - 1
 
 
-class Want(NamedTuple):
+class FetchPosition(NamedTuple):
     """The fetch position of one partition."""
 
     leader_epoch: LeaderEpoch
@@ -31,14 +31,14 @@ class LeaderSession:
     def __init__(self) -> None:
         self._id = 0
         self._epoch = _FIRST
-        self._sent: dict[PartitionId, Want] = {}  # the partitions of the session, as the leader has them
+        self._sent: dict[PartitionId, FetchPosition] = {}  # the partitions of the session, as the leader has them
         self._asked: FetchRequest | None = None  # the request whose response continues the session
 
     @property
     def is_empty(self) -> bool:
         return not self._sent
 
-    def fill(self, request: FetchRequest, wants: Mapping[PartitionId, Want], partition_bytes_max: int) -> None:
+    def fill(self, request: FetchRequest, wants: Mapping[PartitionId, FetchPosition], partition_bytes_max: int) -> None:
         """Add to a request the partitions that differ from those in the leader's session."""
         is_first = self._epoch == _FIRST
         news = wants if is_first else {key: want for key, want in wants.items() if self._sent.get(key) != want}
@@ -67,7 +67,7 @@ class LeaderSession:
         self._asked = None
 
 
-def _topics(wants: Mapping[PartitionId, Want], partition_bytes_max: int) -> list[FetchRequest.FetchTopic]:
+def _topics(wants: Mapping[PartitionId, FetchPosition], partition_bytes_max: int) -> list[FetchRequest.FetchTopic]:
     topics: dict[bytes, list[FetchRequest.FetchPartition]] = {}
     for (topic_id, index), want in wants.items():
         topics.setdefault(topic_id, []).append(

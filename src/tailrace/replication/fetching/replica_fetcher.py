@@ -180,7 +180,7 @@ class ReplicaFetcher:
 
     def _fetch(self, peer: Peer, ready: Sequence[Followed]) -> None:
         settings = self._settings
-        wants = {one.id: one.want() for one in ready}
+        wants = {one.id: one.fetch_position() for one in ready}
         request = ReplicaFetchRequest(
             replica_state=FetchRequest.ReplicaState(
                 replica_id=settings.broker_id, replica_epoch=settings.broker_epoch()

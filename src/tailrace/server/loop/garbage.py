@@ -21,7 +21,7 @@ PATIENCE_MS: Final = 6 * 3_600_000
 _NEVER: Final = 1 << 30
 
 
-def look_once() -> None:
+def examine_objects_once() -> None:
     """Configure the collector to examine each object once, beginning with objects that do not exist yet."""
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, _NEVER, _NEVER)
@@ -34,13 +34,13 @@ def _keep(phase: str, info: dict[str, Any]) -> None:
         gc.freeze()
 
 
-class OldGarbage:
+class FullCollection:
     """The next full collection. Times are those of a clock that cannot be set back."""
 
     def __init__(self, timer_ms: Callable[[], int]) -> None:
         self._timer_ms = timer_ms
-        self._looked_ms = timer_ms()
-        self._due_ms = self._looked_ms + OLD_INTERVAL_MS
+        self._collected_ms = timer_ms()
+        self._due_ms = self._collected_ms + OLD_INTERVAL_MS
 
     def next_deadline_ms(self) -> int:
         return self._due_ms
@@ -50,10 +50,10 @@ class OldGarbage:
         now_ms = self._timer_ms()
         if now_ms < self._due_ms:
             return
-        if not is_idle and now_ms < self._looked_ms + PATIENCE_MS:
+        if not is_idle and now_ms < self._collected_ms + PATIENCE_MS:
             self._due_ms = now_ms + IDLE_RETRY_MS
             return
         gc.unfreeze()
         gc.collect()
-        self._looked_ms = self._timer_ms()
-        self._due_ms = self._looked_ms + OLD_INTERVAL_MS
+        self._collected_ms = self._timer_ms()
+        self._due_ms = self._collected_ms + OLD_INTERVAL_MS

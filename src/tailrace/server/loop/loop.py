@@ -34,13 +34,13 @@ from tailrace.server.connections.listener import Listener
 from tailrace.server.http.metrics_endpoint import MetricsEndpoint
 from tailrace.server.loop.broker_deadline import BrokerDeadline
 from tailrace.server.loop.clock import SteadyClock, monotonic_ms, wall_clock_ms
-from tailrace.server.loop.garbage import OldGarbage
+from tailrace.server.loop.garbage import FullCollection
 from tailrace.server.loop.loop_timers import LoopTimers
 from tailrace.server.loop.poll import BROKEN, READABLE, WRITABLE, open_poll
 from tailrace.server.loop.thread_calls import ThreadCalls
 from tailrace.server.loop.turn import Turn
 from tailrace.server.metrics.request_meter import make_meter
-from tailrace.server.metrics.server_measures import ServerMeasures
+from tailrace.server.metrics.server_metrics import ServerMetrics
 from tailrace.server.metrics.statistics import ServerStatistics, take_statistics
 from tailrace.server.peers.peers import Peers
 from tailrace.server.receiving.receive_buffers import FULL_POSITION, ReceiveArena
@@ -92,7 +92,7 @@ class Loop:
         self._is_busy = False  # the last pass had events
         self._is_stopped = False
         self._meter = make_meter(serves_metrics=metrics is not None)
-        self._server_measures = ServerMeasures(self._meter)
+        self._server_metrics = ServerMetrics(self._meter)
         self._peers = Peers(
             self._poll,
             broker.outbox,
@@ -102,7 +102,7 @@ class Loop:
             errors=broker.internal_errors,
         )
         self._metrics = MetricsEndpoint(metrics, self._poll, self._metric_families, broker, self._clock_ms)
-        self._garbage = OldGarbage(timer_ms) if settings.owns_process else None
+        self._garbage = FullCollection(timer_ms) if settings.owns_process else None
         self._timers = LoopTimers(self._connections, self._acceptor, self._metrics, self._peers, self._garbage)
         self._sender = Sender(self._connections, self._slices, self._meter, self._timers, self._close, self._lost)
 
@@ -145,7 +145,7 @@ class Loop:
 
     def _metric_families(self) -> Iterator[Family]:
         """Yield the metrics of the network layer, the process and the broker."""
-        yield from self._server_measures.families(self.statistics(), self._connections, self._now_ms)
+        yield from self._server_metrics.families(self.statistics(), self._connections, self._now_ms)
         yield from self._broker.metric_families(self._now_ms)
 
     def drain(self) -> None:

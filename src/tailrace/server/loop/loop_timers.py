@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tailrace.server.connections.acceptor import Acceptor
 from tailrace.server.connections.connections import Connections
 from tailrace.server.http.metrics_endpoint import MetricsEndpoint
-from tailrace.server.loop.garbage import OldGarbage
+from tailrace.server.loop.garbage import FullCollection
 from tailrace.server.peers.peers import Peers
 
 
@@ -22,7 +22,7 @@ class LoopTimers:
         acceptor: Acceptor,
         metrics: MetricsEndpoint,
         peers: Peers,
-        garbage: OldGarbage | None,
+        garbage: FullCollection | None,
     ) -> None:
         self._connections = connections
         self._deadlines: tuple[Callable[[], int | None], ...] = (

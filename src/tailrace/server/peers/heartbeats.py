@@ -52,7 +52,7 @@ class Heartbeats:
         self._wakes = threading.Event()
         self._is_stopped = False
         self._thread = threading.Thread(target=self._run, name="tailrace-heartbeats", daemon=True)
-        lifecycle.wake_by(self._wakes.set)
+        lifecycle.set_wake(self._wakes.set)
 
     def start(self) -> None:
         self._thread.start()

@@ -3,7 +3,7 @@
 After a crash the partitions of a broker have no leader until its session expires: nine seconds by default. But its
 machine notices at once. So a second process reads from a pipe whose other end only the broker has. When the pipe is
 closed and the will was not revoked, it sends the prepared frame: a heartbeat that asks to be fenced. The frame has the
-broker's epoch, so that it cannot harm a later start of the broker (`last_words.py`).
+broker's epoch, so that it cannot harm a later start of the broker (`last_will_process.py`).
 
 If the whole machine or container stops, both processes stop, and the session expires as usual.
 """
@@ -24,7 +24,7 @@ from tailrace.protocol.framing import frame_length
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.messages import BrokerHeartbeatRequest
 
-_PROGRAM: Final = Path(__file__).with_name("last_words.py")
+_PROGRAM: Final = Path(__file__).with_name("last_will_process.py")
 _VERSION: Final = 0  # all controllers support it, and it has all needed fields
 # Service managers send these to all processes of a service, while the broker still does its controlled shutdown.
 _IGNORED_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -17,7 +17,7 @@ class NotWritten(SinkError):
     """The cluster refused the records, or cannot be reached."""
 
 
-class AnotherRun(SinkError):
+class AnotherDriver(SinkError):
     """Another driver of the same query has taken over, or this checkpoint is older than the written data."""
 
 

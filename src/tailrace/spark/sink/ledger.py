@@ -26,7 +26,7 @@ from tailrace.client.producing.transactions import Transaction, TransactionLost,
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.sink.decision import Decision, Share, from_notes, piece_count, to_notes
-from tailrace.spark.sink.errors import AnotherRun, NotWritten
+from tailrace.spark.sink.errors import AnotherDriver, NotWritten
 
 FINISHED: Final = "finished"
 SERIAL_MAX: Final = 8  # up to this number, transactions are ended one by one; more by several threads
@@ -71,7 +71,7 @@ class Ledger:
         return LedgerState(Fence(transaction, last.number if last else 0), last, lost)
 
     def decide(self, fence: Fence, decision: Decision) -> None:
-        """Decide that a micro-batch is committed. Raise AnotherRun if another driver has taken over."""
+        """Decide that a micro-batch is committed. Raise AnotherDriver if another driver has taken over."""
         notes = to_notes(decision)
         try:
             for group, note in zip(self._pages(len(notes)), notes, strict=True):
@@ -79,7 +79,7 @@ class Ledger:
                 self._transactions.commit_offset(fence.transaction, group, place, decision.number, note)
             self._transactions.end(fence.transaction, commit=True)
         except TransactionLost as error:
-            raise AnotherRun(
+            raise AnotherDriver(
                 f"batch {decision.batch} is not committed: is the same query running twice? {error}"
             ) from None
 

@@ -24,7 +24,7 @@ from tailrace.client.errors import ClientError, UnknownTopic, Unreachable
 from tailrace.client.producing.sequenced import SequencedProducer
 from tailrace.client.producing.transactions import Transactions
 from tailrace.spark.sink.decision import Decision, Share, task_id
-from tailrace.spark.sink.errors import AnotherRun, NotWritten, RowsChanged
+from tailrace.spark.sink.errors import AnotherDriver, NotWritten, RowsChanged
 from tailrace.spark.sink.input_columns import InputColumns
 from tailrace.spark.sink.ledger import Fence, Ledger, LedgerState
 from tailrace.spark.sink.options import WriteOptions
@@ -189,13 +189,13 @@ def _share_to_repeat(state: LedgerState, batch: Batch, task: int) -> Share | Non
     if batch.number == last.batch:
         return lost.get(task, _ALREADY_WRITTEN)
     if batch.number < last.batch:
-        raise AnotherRun(
+        raise AnotherDriver(
             f"batch {batch.number} was written before, as were all batches up to {last.batch}: the checkpoint is "
             "older than the topic; use a new checkpoint, or another txnAppId, to write them again"
         )
     if lost:
         tasks = ", ".join(map(str, sorted(lost)))
-        raise AnotherRun(
+        raise AnotherDriver(
             f"batch {last.batch} lacks the rows of task {tasks}, so batch {batch.number} cannot be written"
         )
     return None

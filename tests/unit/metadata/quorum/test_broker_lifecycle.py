@@ -105,7 +105,7 @@ def left(**fields: Any) -> BrokerRegistration:
 
 def test_a_broker_that_left_in_order_returns_as_the_same_incarnation() -> None:
     one = new()
-    assert one.come_back(left())
+    assert one.resume_registration(left())
     request = one.next_request()
     assert isinstance(request, BrokerRegistrationRequest)
     assert request.incarnation_id == b"o" * 16
@@ -125,7 +125,7 @@ def test_a_broker_that_left_in_order_returns_as_the_same_incarnation() -> None:
 )
 def test_any_other_broker_registers_as_a_new_incarnation(known: BrokerRegistration | None) -> None:
     one = new()
-    assert not one.come_back(known)
+    assert not one.resume_registration(known)
     request = one.next_request()
     assert isinstance(request, BrokerRegistrationRequest)
     assert request.incarnation_id == b"i" * 16

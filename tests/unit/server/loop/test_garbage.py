@@ -14,8 +14,8 @@ from tailrace.server.loop.garbage import (
     OLD_INTERVAL_MS,
     PATIENCE_MS,
     YOUNG_OBJECTS,
-    OldGarbage,
-    look_once,
+    FullCollection,
+    examine_objects_once,
 )
 
 
@@ -36,7 +36,7 @@ class Ring:
 def settings() -> Iterator[None]:
     """Change the interpreter's settings as a broker does, and restore them after the test."""
     before = gc.get_threshold()
-    look_once()
+    examine_objects_once()
     yield
     gc.callbacks.remove(garbage._keep)
     gc.set_threshold(*before)
@@ -81,7 +81,7 @@ def test_young_reference_cycles_are_freed() -> None:
 @pytest.mark.usefixtures("settings")
 def test_old_reference_cycles_are_freed_when_the_broker_is_idle(looks: list[int]) -> None:
     clock = Clock()
-    old = OldGarbage(clock)
+    old = FullCollection(clock)
     ring = Ring()
     gc.freeze()
     del ring
@@ -97,7 +97,7 @@ def test_old_reference_cycles_are_freed_when_the_broker_is_idle(looks: list[int]
 @pytest.mark.usefixtures("settings")
 def test_a_broker_that_is_never_idle_collects_after_patience_ms(looks: list[int]) -> None:
     clock = Clock()
-    old = OldGarbage(clock)
+    old = FullCollection(clock)
     began_ms = clock.now_ms
     clock.now_ms = old.next_deadline_ms()
     old.tick(is_idle=False)

@@ -29,29 +29,29 @@ def handle(
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     response = OffsetDeleteResponse()
     wanted: list[tuple[str, list[int]]] = []
-    places: list[list[_Partition]] = []
+    known: list[list[_Partition]] = []  # the partitions of `wanted` in the response
     for asked in body.topics:
         found = find_topic(request, asked.name, Operation.READ, controller=controller, permissions=permissions)
         topic = _Topic(name=asked.name)
         response.topics.append(topic)
-        place = []
+        known_here = []
         for one in asked.partitions:
             part = _Partition(partition_index=one.partition_index, error_code=found.error)
             topic.partitions.append(part)
             if found.topic is not None and one.partition_index in found.topic.partitions:
-                place.append(part)
+                known_here.append(part)
             elif found.topic is not None:
                 part.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if place:
-            wanted.append((asked.name, [part.partition_index for part in place]))
-            places.append(place)
+        if known_here:
+            wanted.append((asked.name, [part.partition_index for part in known_here]))
+            known.append(known_here)
     if not body.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     answer = PendingAnswer(replies, request)
 
     def finish(errors: list[list[ErrorCode]], now_ms: int) -> None:
-        for place, codes in zip(places, errors, strict=True):
-            for part, code in zip(place, codes, strict=True):
+        for parts, codes in zip(known, errors, strict=True):
+            for part, code in zip(parts, codes, strict=True):
                 part.error_code = code
         answer(response, now_ms)
 

@@ -151,7 +151,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
 
     def check_offset_commit(self, committer: Committer, topics: Sequence[TopicCommit]) -> None:
         """Allow a commit in an earlier epoch for partitions that the member has had since then."""
-        member = self.behind_committer(committer)
+        member = self.stale_committer(committer)
         if member is None:
             return
         generation = committer.generation

@@ -81,7 +81,7 @@ class EpochGroup(Generic[M, A]):
         """Raise a KafkaError if the commit is not allowed."""
         raise NotImplementedError
 
-    def behind_committer(self, committer: Committer) -> M | None:
+    def stale_committer(self, committer: Committer) -> M | None:
         """Return the member if it commits in an earlier epoch, so that each partition has to be checked.
 
         Return None if the commit is allowed as it is. Raise a KafkaError if it is refused as a whole.

@@ -104,7 +104,7 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
 
     def check_offset_commit(self, committer: Committer, topics: Sequence[TopicCommit]) -> None:
         """Allow a commit in an earlier epoch for the input of tasks that the member has had since then."""
-        member = self.behind_committer(committer)
+        member = self.stale_committer(committer)
         if member is None:
             return
         if self.topology is None:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from tailrace.log.disk import file_names
-from tailrace.log.disk.files import FarFiles, Files, join
+from tailrace.log.disk.files import Files, RemoteFiles, join
 from tailrace.log.inspect.recorded_check import RecordedCheck
 from tailrace.model.ids import Offset
 
@@ -62,7 +62,7 @@ class VerifyState:
 
 def _stamp(files: Files, path: str) -> list[int] | None:
     try:
-        if isinstance(files, FarFiles):
+        if isinstance(files, RemoteFiles):
             return [files.size(path), files.modified_ms(path)]
         found = os.stat(path)
     except FileNotFoundError:

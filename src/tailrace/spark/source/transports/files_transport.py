@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from tailrace.log.directories.data_directory import PartitionFolder, read_data_directory
 from tailrace.log.disk import file_names
-from tailrace.log.disk.files import DiskFiles, FarFiles, Files
+from tailrace.log.disk.files import DiskFiles, Files, RemoteFiles
 from tailrace.log.inspect.findings import InspectionFailed
 from tailrace.log.inspect.offline import OfflineLog, open_bounds, open_exact
 from tailrace.log.reading.timestamp_lookup import find_offset
@@ -138,8 +138,8 @@ class FilesTransport:
         return self._logs[partition]
 
     def _open_all(self, partitions: Iterable[TopicPartition]) -> None:
-        if isinstance(self._files, FarFiles) and self.folders:
-            self._files.at_once(partial(self._opened, partition) for partition in partitions)
+        if isinstance(self._files, RemoteFiles) and self.folders:
+            self._files.run_together(partial(self._opened, partition) for partition in partitions)
 
     # Bounds
 
@@ -186,11 +186,11 @@ class FilesTransport:
 
     def _note_times(self, segments: list[Segment], moment: int) -> None:
         """Load the largest timestamps of the segments in parallel, for the search by time."""
-        if not isinstance(self._files, FarFiles):
+        if not isinstance(self._files, RemoteFiles):
             return
         for first in range(0, len(segments), _TIMES_AT_ONCE):
             some = segments[first : first + _TIMES_AT_ONCE]
-            self._files.at_once(segment.retention_timestamp_ms for segment in some)
+            self._files.run_together(segment.retention_timestamp_ms for segment in some)
             if any(segment.retention_timestamp_ms() >= moment for segment in some):
                 return
 

@@ -1,4 +1,4 @@
-"""ServerMeasures: the metric families of the network layer and the process.
+"""ServerMetrics: the metric families of the network layer and the process.
 
 Times of requests are exported twice. Histograms in seconds have our own names; Prometheus computes any quantile over
 any period from them. Summaries in milliseconds have the names of Kafka's dashboards and the quantiles of Kafka's
@@ -24,7 +24,7 @@ from tailrace.metrics.families import (
 from tailrace.metrics.histogram import SECOND_NS, Histogram, RecentCounts, quantile
 from tailrace.server.connections.connections import Connections
 from tailrace.server.metrics.api_meter import ApiMeter
-from tailrace.server.metrics.process_measures import process_families
+from tailrace.server.metrics.process_metrics import process_families
 from tailrace.server.metrics.request_meter import VERSIONS_MAX, RequestMeter
 from tailrace.server.metrics.statistics import ServerStatistics
 
@@ -42,7 +42,7 @@ SOFTWARES_MAX: Final = 50
 _MS: Final = 1_000_000
 
 
-class ServerMeasures:
+class ServerMetrics:
     def __init__(self, meter: RequestMeter) -> None:
         self._meter = meter
         self._recent: dict[Histogram, RecentCounts] = {}
