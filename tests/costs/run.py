@@ -13,7 +13,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from tailrace.broker.requests.api_table import API_TABLE
+from tailrace.broker.requests.api_table import API_TABLE, TELEMETRY_TABLE
 from tests.costs.measure import DEADLINE_S
 from tests.costs.search import worst_of
 from tests.costs.table import markdown
@@ -36,7 +36,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     arguments = parse()
-    chosen = [row for row in API_TABLE.values() if not arguments.api or row.key.name in arguments.api]
+    chosen = [row for row in (API_TABLE | TELEMETRY_TABLE).values() if not arguments.api or row.key.name in arguments.api]
     options = {"climb_s": arguments.climb, "seed": arguments.seed, "deadline_s": arguments.deadline}
     rows = []
     with tempfile.TemporaryDirectory(prefix="tailrace-costs-") as scratch:

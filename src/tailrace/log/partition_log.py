@@ -164,7 +164,7 @@ class PartitionLog:
             self.marks.high_watermark = self.marks.log_end
         self.producers.end_offset = base_offset
         self.deferred.add(now_ms, lambda: self._owner.flush_sealed(self, segment, now_ms))
-        self.producers.take_snapshot(sync=False)
+        self.producers.snapshot_soon(self.deferred, now_ms)
         _log.debug("%s: rolled to %d: %s", self.partition, base_offset, reason.value if reason else "on request")
         return segment
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from tailrace.log.producers.pending_snapshot import PRODUCERS_AT_ONCE, PRODUCERS_MAX
 from tailrace.log.producers.producer_append import EndedTransaction, OpenTransaction
 from tailrace.log.producers.producer_snapshot import decode_snapshot
 from tailrace.log.producers.producer_state import BatchMemory, ProducerState
 from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.segments.position import LogPosition
+from tailrace.log.upkeep.deferred import Deferred
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import RecordBatch
 from tailrace.records.checks.validation import Origin
@@ -212,3 +214,51 @@ def test_loading_a_state_opens_its_transaction() -> None:
     states = producer_states()
     states.load(ProducerState(7, 0, -1, NOW_MS, 33))
     assert states.open_transactions == {33: OpenTransaction(7, LogPosition(33))}
+
+
+MANY = PRODUCERS_MAX + 1
+
+
+def many_producers(files: MemoryFiles) -> ProducerStates:
+    states = producer_states(files)
+    for producer_id in range(MANY):
+        write(states, producer_id, producer_id)
+    return states
+
+
+def test_a_snapshot_of_many_producers_is_encoded_in_pieces_with_the_states_at_its_offset() -> None:
+    files = new_files()
+    states, deferred = many_producers(files), Deferred()
+    states.snapshot_soon(deferred, NOW_MS)
+    states.snapshot_soon(deferred, NOW_MS)  # there is one at a time
+    assert deferred.run_due(NOW_MS, at_most=2) == 2
+    assert names(files) == []
+    for producer_id in (0, MANY // 2, MANY - 1, MANY):  # neither their changes nor a new producer are in it
+        states.keep_for_snapshot([producer_id])
+        write(states, producer_id, MANY + producer_id)
+    states.expire(NOW_MS + DAY_MS)
+    assert deferred.run_due(NOW_MS) <= MANY // PRODUCERS_AT_ONCE
+    (name,) = names(files)
+    assert name == f"{MANY:020}.snapshot"
+    entries = decode_snapshot(files.read(f"{FOLDER}/{name}"), name)
+    assert sorted((entry.producer_id, entry.last_offset) for entry in entries) == [(one, one) for one in range(MANY)]
+    assert states.latest_snapshot_offset == MANY
+    assert states.take_unsynced() == [f"{FOLDER}/{name}"]
+
+
+def test_a_pending_snapshot_of_a_truncated_log_is_not_written() -> None:
+    files = new_files()
+    states, deferred = many_producers(files), Deferred()
+    states.snapshot_soon(deferred, NOW_MS)
+    states.truncate_and_reload(0, 1, NOW_MS)
+    deferred.run_due(NOW_MS)
+    assert names(files) == []
+
+
+def test_the_expiry_of_many_producers_pauses() -> None:
+    states = many_producers(new_files())
+    steps = states.expire(NOW_MS + DAY_MS)
+    next(steps)
+    assert 0 < len(states.producers) < MANY
+    assert list(steps) == []
+    assert not states.producers

@@ -134,7 +134,7 @@ class Housekeeping:
             log = directory.logs.get(key)
             if log is None:
                 continue  # it was deleted during a pause
-            log.producers.remove_expired(now_ms)
+            yield from log.producers.expire(now_ms)
             while any(log.delete_old_segments(now_ms, SEGMENTS_A_STEP).values()):
                 self._purgatory.check(key, now_ms)
                 yield

@@ -92,6 +92,7 @@ class ProducerChanges:
     def apply(self) -> list[AbortedTransaction] | None:
         """Change the states. Return the aborted transactions, or None if no transaction can have begun or ended."""
         states, plans = self._states, self._plans
+        states.keep_for_snapshot(self.placed)
         for state, batch in self._next:
             state.note_next(batch)
         self.discard()

@@ -10,7 +10,7 @@ position  size  field
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -46,7 +46,15 @@ class SnapshotEntry(NamedTuple):
 
 
 def encode_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
-    rows = [_ENTRY.pack(*entry) for entry in entries]
+    return join_rows([encode_row(entry) for entry in entries])
+
+
+def encode_row(entry: SnapshotEntry) -> bytes:
+    return _ENTRY.pack(*entry)
+
+
+def join_rows(rows: Sequence[bytes]) -> bytes:
+    """Return the content of a file with these encoded entries."""
     data = bytearray(_HEADER.pack(_VERSION, 0, len(rows)) + b"".join(rows))
     _CRC.pack_into(data, _CRC_POSITION, crc32c(data[_BODY_POSITION:]))
     return bytes(data)

@@ -10,21 +10,27 @@ Invariants
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import Files, join
+from tailrace.log.producers.pending_snapshot import PRODUCERS_MAX, PendingSnapshot
 from tailrace.log.producers.producer_append import EndedTransaction, OpenTransaction, ProducerAppend
 from tailrace.log.producers.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
 from tailrace.log.producers.producer_state import ProducerState
 from tailrace.log.producers.producer_verification import Verification
 from tailrace.log.segments.position import LogPosition
+from tailrace.log.upkeep.deferred import Deferred
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
 from tailrace.model.java.java_order import FIRST_CAPACITY, grown_capacity, long_hash_order
+from tailrace.model.steps import Steps, in_pieces, run_steps
 from tailrace.records.batch import RecordBatch
 from tailrace.records.checks.validation import Origin
 
 _log = logging.getLogger(__name__)
+PRODUCERS_A_STEP = 2_000  # checked for their expiry between two pauses
 
 
 class ProducerStates:
@@ -43,6 +49,7 @@ class ProducerStates:
         self._last_snapshot_offset: Offset = 0
         self._hash_capacity = FIRST_CAPACITY
         self._unsynced_snapshots: list[Offset] = []
+        self._pending: PendingSnapshot | None = None
         self.snapshots = self._find_snapshots()
 
     # Snapshots on disk
@@ -69,12 +76,49 @@ class ProducerStates:
         data = encode_snapshot(
             self.producers[key].to_snapshot() for key in long_hash_order(self.producers, self._hash_capacity)
         )
-        self._files.write(self.snapshot_path(self.end_offset), data, sync=sync)
-        if not sync:
-            self._unsynced_snapshots.append(self.end_offset)
-        self.snapshots.add(self.end_offset)
-        self._last_snapshot_offset = self.end_offset
+        self._write_snapshot(self.end_offset, data, sync=sync)
         return self.end_offset
+
+    def _write_snapshot(self, offset: Offset, data: bytes, *, sync: bool) -> None:
+        self._files.write(self.snapshot_path(offset), data, sync=sync)
+        if not sync:
+            self._unsynced_snapshots.append(offset)
+        self.snapshots.add(offset)
+        self._last_snapshot_offset = offset
+
+    def snapshot_soon(self, deferred: Deferred, now_ms: int) -> None:
+        """Take a snapshot without a sync. That of many producers is encoded in pieces, as deferred work.
+
+        Until it is written, later calls take none. Recovery reads more of the log if a snapshot is missing.
+        """
+        if self._pending is not None or self.end_offset <= self._last_snapshot_offset:
+            return
+        if len(self.producers) <= PRODUCERS_MAX:
+            self.take_snapshot(sync=False)
+        else:
+            self._pending = PendingSnapshot(self.end_offset, self.producers)
+            deferred.add(now_ms, partial(self._continue_snapshot, self._pending, deferred, now_ms))
+
+    def _continue_snapshot(self, pending: PendingSnapshot, deferred: Deferred, now_ms: int) -> None:
+        if pending is not self._pending:
+            return  # the log was truncated below it, or the snapshot is no longer needed
+        data = pending.encode_some()
+        if data is None:
+            deferred.add(now_ms, partial(self._continue_snapshot, pending, deferred, now_ms))
+        else:
+            self._pending = None
+            if pending.offset > self._last_snapshot_offset:
+                self._write_snapshot(pending.offset, data, sync=False)
+
+    def keep_for_snapshot(self, producer_ids: Iterable[ProducerId]) -> None:
+        """Note that these producers are about to change."""
+        if self._pending is not None:
+            for producer_id in producer_ids:
+                self._pending.keep(producer_id)
+
+    def _drop_pending(self, offset: Offset) -> None:
+        if self._pending is not None and self._pending.offset == offset:
+            self._pending = None
 
     def sync_snapshots(self) -> None:
         """Sync the snapshots that were written without a sync."""
@@ -95,11 +139,13 @@ class ProducerStates:
         return paths
 
     def remove_snapshot(self, offset: Offset) -> None:
+        self._drop_pending(offset)
         self.snapshots.discard(offset)
         self._files.remove(self.snapshot_path(offset))
 
     def mark_snapshot_deleted(self, offset: Offset) -> str | None:
         """Rename a snapshot. Return its new path, to be removed later, or None if there was no snapshot."""
+        self._drop_pending(offset)
         if offset not in self.snapshots:
             return None
         self.snapshots.discard(offset)
@@ -168,6 +214,7 @@ class ProducerStates:
         self.end_offset = offset
 
     def _clear(self) -> None:
+        self._pending = None
         self.producers.clear()
         self.open_transactions.clear()
         self.ended_transactions.clear()
@@ -222,6 +269,7 @@ class ProducerStates:
         if known is None:
             self._put(append.updated)
         else:
+            self.keep_for_snapshot((append.updated.producer_id,))
             known.merge(append.updated)
         for transaction in append.started:
             self.open_transactions[transaction.first.offset] = transaction
@@ -279,9 +327,17 @@ class ProducerStates:
         self.producer_expiration_ms = expiration_ms
 
     def remove_expired(self, now_ms: int) -> None:
-        expired = [state.producer_id for state in self.producers.values() if self._is_expired(state, now_ms)]
-        for producer_id in expired:
-            del self.producers[producer_id]
+        run_steps(self.expire(now_ms), now_ms)
+
+    def expire(self, now_ms: int) -> Steps[None]:
+        """Remove the producers that have been idle for too long."""
+        yield from in_pieces(partial(self._remove_expired, now_ms), list(self.producers), PRODUCERS_A_STEP)
         if self.verifications:
             first_ms = now_ms - self.producer_expiration_ms
             self.verifications = {key: one for key, one in self.verifications.items() if one.began_ms > first_ms}
+
+    def _remove_expired(self, now_ms: int, producer_ids: Sequence[ProducerId]) -> None:
+        for producer_id in producer_ids:
+            state = self.producers.get(producer_id)
+            if state is not None and self._is_expired(state, now_ms):
+                del self.producers[producer_id]
