@@ -36,7 +36,8 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     arguments = parse()
-    chosen = [row for row in (API_TABLE | TELEMETRY_TABLE).values() if not arguments.api or row.key.name in arguments.api]
+    every_api = (API_TABLE | TELEMETRY_TABLE).values()
+    chosen = [row for row in every_api if not arguments.api or row.key.name in arguments.api]
     options = {"climb_s": arguments.climb, "seed": arguments.seed, "deadline_s": arguments.deadline}
     rows = []
     with tempfile.TemporaryDirectory(prefix="tailrace-costs-") as scratch:
