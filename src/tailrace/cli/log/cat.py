@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.errors import CommandError
-from tailrace.cli.log.partition_choice import files_at, now_ms, open_directory, unmarked
+from tailrace.cli.log.partition_choice import log_files_at, now_ms, open_directory, unmarked
 from tailrace.cli.output import print_lines, warn
 from tailrace.cli.records.record_filter import record_filter
 from tailrace.cli.records.record_text import json_record, text_record
@@ -19,7 +19,7 @@ from tailrace.model.topic_config import LONG_MAX
 
 
 def run(options: argparse.Namespace) -> int:
-    files = files_at(options.directory)
+    files = log_files_at(options)
     directory = open_directory(options, files)
     folders = unmarked(directory.folders) or directory.folders
     if not folders:

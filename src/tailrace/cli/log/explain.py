@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from tailrace.cli.log.explain_text import read_text, timestamp_text
-from tailrace.cli.log.partition_choice import files_at, now_ms, one_folder, open_directory, warn_of
+from tailrace.cli.log.partition_choice import log_files_at, now_ms, one_folder, open_directory, warn_of
 from tailrace.cli.output import json_document, print_lines, warn
 from tailrace.log.inspect.explain import (
     ReadExplanation,
@@ -23,7 +23,7 @@ from tailrace.records.batch import CorruptBatch
 
 
 def run(options: argparse.Namespace) -> int:
-    files = files_at(options.directory)
+    files = log_files_at(options)
     folder = one_folder(open_directory(options, files))
     isolation = Isolation(options.isolation)
     open_it = open_exact if isolation is Isolation.READ_COMMITTED else open_bounds

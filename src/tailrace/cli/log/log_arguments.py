@@ -13,10 +13,13 @@ def add_log(nouns: Parsers) -> None:
         """
         Inspect a data directory of Tailrace or Apache Kafka without a broker. Only `repair --yes` changes files. A
         broker may be running on the directory; its writes may or may not be visible to the command.
+        ls, cat, explain and verify also read the remote segments of tiered storage: a folder or bucket in the layout of
+        Kafka's LocalTieredStorage or of Aiven's plugin.
         """,
         """
         examples:
           tailrace log ls /var/lib/kafka --segments
+          tailrace log cat s3://bucket/tier --topic orders --max 10
           tailrace log cat /var/lib/kafka --topic orders --partition 0 --from-offset 100 --max 10
           tailrace log dump /var/lib/kafka/orders-0/00000000000000000000.log --records
           tailrace log explain /var/lib/kafka/orders-0 --at 2026-01-31T12:00:00Z

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.log.empty_partitions import fold_empty
-from tailrace.cli.log.partition_choice import files_at, finding_json, now_ms, open_directory
+from tailrace.cli.log.partition_choice import finding_json, log_files_at, now_ms, open_directory
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table, time_text
 from tailrace.log.directories.data_directory import DataDirectory
 from tailrace.log.inspect.findings import Finding
@@ -13,7 +13,7 @@ from tailrace.log.inspect.survey import PartitionFacts, SegmentFacts, survey
 
 
 def run(options: argparse.Namespace) -> int:
-    files = files_at(options.directory)
+    files = log_files_at(options)
     directory = open_directory(options, files)
     now = now_ms()
     partitions = [survey(files, folder, now) for folder in directory.folders]

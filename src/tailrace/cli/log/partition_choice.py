@@ -13,7 +13,10 @@ from tailrace.cli.output import warn
 from tailrace.log.directories.data_directory import DataDirectory, PartitionFolder, read_data_directory
 from tailrace.log.disk.files import DiskFiles, Files
 from tailrace.log.inspect.findings import Finding
+from tailrace.model.ids import TopicPartition
 from tailrace.object_stores.store_address import Place, WrongAddress, is_remote, parse_place
+from tailrace.tiers.stores.view.opening import open_view
+from tailrace.tiers.stores.view.tier_listing import looks_like_tier
 
 # The log's own warnings describe what a broker does about a problem. These commands report findings instead.
 logging.getLogger("tailrace").addHandler(logging.NullHandler())
@@ -48,6 +51,17 @@ def files_at(path: str) -> Files:
     return files_of(_place(path))
 
 
+def log_files_at(options: argparse.Namespace) -> Files:
+    """Return the file access for a directory. Remote segments are shown as a data directory."""
+    files, path = files_at(options.directory), tidy_path(options.directory)
+    if not looks_like_tier(files, path):
+        return files
+    view = open_view(files, path, is_wanted=lambda partition: _is_wanted(partition, options))
+    for problem in view.problems:
+        warn(problem)
+    return view.files
+
+
 def open_directory(options: argparse.Namespace, files: Files | None = None) -> DataDirectory:
     """Return the directory with the folders that match --topic and --partition."""
     path = tidy_path(options.directory)
@@ -57,7 +71,7 @@ def open_directory(options: argparse.Namespace, files: Files | None = None) -> D
         )
     directory = read_data_directory(files or files_at(options.directory), path)
     asked = bool(options.topic or options.partition)
-    directory.keep_folders(lambda folder: _is_wanted(folder, options))
+    directory.keep_folders(lambda folder: _is_wanted(folder.partition, options))
     if asked and not directory.folders:
         topics = f" of {' or '.join(options.topic)}" if options.topic else ""
         numbers = f" {' or '.join(map(str, options.partition))}" if options.partition else ""
@@ -65,8 +79,8 @@ def open_directory(options: argparse.Namespace, files: Files | None = None) -> D
     return directory
 
 
-def _is_wanted(folder: PartitionFolder, options: argparse.Namespace) -> bool:
-    topic, number = folder.partition
+def _is_wanted(partition: TopicPartition, options: argparse.Namespace) -> bool:
+    topic, number = partition
     return (not options.topic or topic in options.topic) and (not options.partition or number in options.partition)
 
 

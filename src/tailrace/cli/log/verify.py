@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.log.empty_partitions import fold_empty
-from tailrace.cli.log.partition_choice import files_at, finding_json, open_directory
+from tailrace.cli.log.partition_choice import finding_json, log_files_at, open_directory
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
 from tailrace.cli.terminal.progress_bar import Progress
 from tailrace.log.directories.data_directory import DataDirectory
@@ -15,7 +15,7 @@ from tailrace.log.inspect.verify import PartitionResult, log_bytes, verify_direc
 
 
 def run(options: argparse.Namespace) -> int:
-    files = files_at(options.directory)
+    files = log_files_at(options)
     directory = open_directory(options, files)
     directory.keep_folders(lambda folder: folder.mark != "deleted")
     results = verify_all(files, directory, deep=options.deep)

@@ -3,5 +3,7 @@
 remote_store.py  RemoteStore: the interface of a store, the files of a segment, and the errors
 local_store.py   LocalStore: a folder in the layout of Kafka's LocalTieredStorage
 local_layout.py  the names of that layout
+aiven/           the layout of Aiven's plugin, in a bucket or a folder
+view/            remote segments as a data directory, for tools and queries that read without a broker
 countdown.py     Countdown: the time that is left for one copy
 """

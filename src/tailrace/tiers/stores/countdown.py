@@ -14,13 +14,13 @@ class Countdown:
         self._what = what
         self._end_ms = clock_ms() + timeout_ms
 
-    @property
-    def remaining_ms(self) -> int:
+    def remaining(self) -> int:
+        """Return the remaining milliseconds; not positive if the time is over."""
         return self._end_ms - self._clock_ms()
 
     def check(self) -> None:
         """Raise RemoteStorageError if the time is over."""
-        if self.remaining_ms <= 0:
+        if self.remaining() <= 0:
             raise RemoteStorageError(
                 f"{self._what} is not complete after {self._timeout_ms:,} ms; the limit is reached"
             )
