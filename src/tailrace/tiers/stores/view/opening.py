@@ -26,8 +26,8 @@ from tailrace.tiers.stores.view.tier_files import Content, StoredChunks, StoredR
 from tailrace.tiers.stores.view.tier_listing import (
     StoredPartition,
     StoredSegment,
-    at_once,
     find_partitions,
+    run_together,
 )
 
 _CUT = (file_names.OFFSET_INDEX, file_names.TIME_INDEX, file_names.TRANSACTION_INDEX)
@@ -110,7 +110,7 @@ def _open_partition(
         found = {name: one for name, one in found.items() if name in known.segments}
     single = {name: SingleSegment(files, stored, one) for name, one in found.items()}
     spans: dict[str, Span] = {}
-    at_once(files, (partial(_add_span, one, None if known is None else known.segments[name], spans, stored.problems)
+    run_together(files, (partial(_add_span, one, None if known is None else known.segments[name], spans, stored.problems)
                     for name, one in single.items()))  # fmt: skip
     top = newest(spans.values())
     lineage = () if top is None else single[str(top.key)].lineage()

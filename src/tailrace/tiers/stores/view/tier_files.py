@@ -10,7 +10,7 @@ import errno
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from tailrace.log.disk.files import Entry, FarFiles, File, Files, Space
+from tailrace.log.disk.files import Entry, File, Files, RemoteFiles, Space
 from tailrace.records.batch import Buffer
 from tailrace.tiers.stores.aiven.chunk_index import ChunkIndex
 from tailrace.tiers.stores.view.part_files import (
@@ -71,10 +71,10 @@ class TierFiles:
         chosen = {name: source for name, source in self._folders[folder].items() if is_wanted(name)}
         return TierFiles(self.stored, self.root, {folder: chosen})
 
-    def at_once(self, work: Iterable[Callable[[], object]]) -> None:
+    def run_together(self, work: Iterable[Callable[[], object]]) -> None:
         """Run functions that mostly wait for the store, in parallel if the store is remote."""
-        if isinstance(self.stored, FarFiles):
-            self.stored.at_once(work)
+        if isinstance(self.stored, RemoteFiles):
+            self.stored.run_together(work)
         else:
             for one in work:
                 one()

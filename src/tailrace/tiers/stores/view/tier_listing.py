@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tailrace.log.disk import file_names
-from tailrace.log.disk.files import Entry, FarFiles, Files, join
+from tailrace.log.disk.files import Entry, Files, RemoteFiles, join
 from tailrace.model.ids import Offset, TopicId, TopicPartition
 from tailrace.tiers.stores import local_layout
 from tailrace.tiers.stores.aiven import aiven_layout
@@ -74,7 +74,7 @@ class StoredPartition:
         if not self.is_aiven:
             return complete
         read: dict[str, StoredSegment] = {}
-        at_once(files, (partial(self._with_manifest, files, one, read) for one in complete))
+        run_together(files, (partial(self._with_manifest, files, one, read) for one in complete))
         return [read[one.stem] for one in complete if one.stem in read]
 
     def _with_manifest(self, files: Files, one: StoredSegment, read: dict[str, StoredSegment]) -> None:
@@ -91,10 +91,10 @@ class StoredPartition:
             read[one.stem] = StoredSegment(one.stem, one.start_offset, one.segment_id, one.suffixes, manifest)
 
 
-def at_once(files: Files, work: Iterable[partial[None]]) -> None:
+def run_together(files: Files, work: Iterable[partial[None]]) -> None:
     """Run functions that mostly wait for a store, in parallel if the files are remote."""
-    if isinstance(files, FarFiles):
-        files.at_once(work)
+    if isinstance(files, RemoteFiles):
+        files.run_together(work)
     else:
         for one in work:
             one()
