@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 def fetch_text(walk: dict[str, Any]) -> list[str]:
     """Return the steps of a fetch as text, with the steps and a chart of each partition's read."""
     lines = [
-        f"Fetch version {walk['version']} of a {walk['who']}, {walk['isolation']}, "
+        f"Fetch version {walk['version']} of a {walk['fetcher']}, {walk['isolation']}, "
         f"at least {size_text(walk['min_bytes'])} within {walk['max_wait_ms']} ms, "
         f"at most {size_text(walk['max_bytes'])}",
         "",
