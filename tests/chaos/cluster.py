@@ -202,7 +202,7 @@ class ChaosCluster:
 
 
 def await_so(
-    is_so: Callable[[], bool],
+    condition: Callable[[], bool],
     what: str,
     otherwise: Callable[[], str] = lambda: "",
     *,
@@ -211,7 +211,7 @@ def await_so(
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         try:
-            if is_so():
+            if condition():
                 return
         except KafkaException:
             pass  # no broker responds at the moment

@@ -57,9 +57,9 @@ def stage(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) ->
         made.kafka.close()
 
 
-def _until(is_so: Callable[[], bool]) -> None:
+def _until(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + 30
-    while not is_so():
+    while not condition():
         assert time.monotonic() < until
         time.sleep(0.1)
 

@@ -180,11 +180,11 @@ def test_each_broker_ends_the_open_transactions_of_the_other(place: tuple[Tailra
     assert ours.errors == ""
 
 
-def _until(is_so: Callable[[], bool]) -> bool:
+def _until(condition: Callable[[], bool]) -> bool:
     until = time.monotonic() + 20
-    while not is_so() and time.monotonic() < until:
+    while not condition() and time.monotonic() < until:
         time.sleep(0.1)
-    return is_so()
+    return condition()
 
 
 @pytest.mark.slow

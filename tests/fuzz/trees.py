@@ -16,8 +16,8 @@ _SIZES = struct.Struct(">HI")
 def pack_tree(tree: dict[str, bytes]) -> bytes:
     packed = bytearray()
     for name, data in tree.items():
-        reported = name.encode()
-        packed += _SIZES.pack(len(reported), len(data)) + reported + data
+        encoded = name.encode()
+        packed += _SIZES.pack(len(encoded), len(data)) + encoded + data
     return bytes(packed)
 
 

@@ -100,11 +100,11 @@ def test_a_running_broker_swaps_in_a_proposal(tmp_path: Path) -> None:
     assert tailrace_command("log", "verify", data).status == 0
 
 
-def wait_for(is_so: Callable[[], bool]) -> None:
+def wait_for(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 30
     while True:
         try:
-            if is_so():
+            if condition():
                 return
         except FileNotFoundError:
             pass

@@ -48,9 +48,9 @@ class Calls:
         return [path for thread, path in list(self.seen) if part in path and by in thread]
 
 
-def wait_until(is_so: Callable[[], object]) -> None:
+def wait_until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + 60
-    while not is_so():
+    while not condition():
         assert time.monotonic() < deadline, "not within a minute"
         time.sleep(0.01)
 

@@ -28,10 +28,10 @@ SETTINGS = ServerSettings(listeners=LOOPBACK)
 ROOT = Path(__file__).parents[2]
 
 
-def poll_until(is_so: Callable[[], bool]) -> None:
+def poll_until(condition: Callable[[], bool]) -> None:
     """Check a condition every few milliseconds until it holds, for work of another thread or process."""
     for _ in range(PATIENCE_S * 200):
-        if is_so():
+        if condition():
             return
         threading.Event().wait(0.005)
     pytest.fail("the condition was not met in time")

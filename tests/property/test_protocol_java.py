@@ -34,7 +34,7 @@ from tailrace.records.builder import BatchBuilder
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.log_oracle import LogOracle
 from tests.unit.protocol import random_messages
-from tests.unit.protocol.random_messages import every_version, random_message, trespassing_messages
+from tests.unit.protocol.random_messages import every_version, random_message, unencodable_messages
 
 pytestmark = pytest.mark.kafka
 
@@ -156,7 +156,7 @@ def test_fields_that_a_version_lacks_are_refused_or_dropped_as_in_kafka(
         (name, version, field, message)
         for name, version in every_version()
         if (version in message_class(name).SCHEMA.removed) == removed
-        for field, message in trespassing_messages(name, version, 1)
+        for field, message in unencodable_messages(name, version, 1)
         if (name, field) not in FORGOTTEN or removed
     ]
     assert len(asked) > 250

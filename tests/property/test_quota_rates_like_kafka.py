@@ -1,4 +1,4 @@
-"""Quotas as Kafka's own managers reckon them: the same limits, the same use, the same pauses to the millisecond."""
+"""Quotas as Kafka's own managers compute them: the same limits, the same use, the same pauses to the millisecond."""
 
 from __future__ import annotations
 

@@ -504,8 +504,8 @@ def _brief(request: Any) -> str:
     return f"epoch {request.share_session_epoch} {asked} {acks or ''}"
 
 
-def _until(is_so: Callable[[], bool], patience_s: float = 60) -> None:
+def _until(condition: Callable[[], bool], patience_s: float = 60) -> None:
     deadline = time.monotonic() + patience_s
-    while not is_so():
+    while not condition():
         assert time.monotonic() < deadline, "the condition was not met in time"
         time.sleep(0.02)

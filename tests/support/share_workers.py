@@ -102,9 +102,9 @@ class ShareWorkers:
     def output(self) -> list[str]:
         return [line for worker in self.workers for line in list(worker.output)]
 
-    def wait_for(self, is_so: Callable[[list[str]], bool]) -> None:
+    def wait_for(self, condition: Callable[[list[str]], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while not is_so(self.output()):
+        while not condition(self.output()):
             reported = {one.name: (one.process.poll(), one.output[-20:], one.errors[-1500:]) for one in self.workers}
             assert time.monotonic() < deadline, reported
             time.sleep(0.05)

@@ -28,26 +28,26 @@ class Failures:
         self.reloads = 0
         self._limited_log = LimitedLog(_log)
 
-    def run(self, what: str, key: TopicPartition, call: Callable[[int], object], now_ms: int) -> bool:
+    def run(self, operation: str, key: TopicPartition, call: Callable[[int], object], now_ms: int) -> bool:
         """Call a callback. Return False, with the failure logged, if it raised."""
         try:
             call(now_ms)
         except Exception as error:
-            self.note_operation(what, key, error, now_ms)
+            self.note_operation(operation, key, error, now_ms)
             return False
         return True
 
-    def note_operation(self, what: str, key: TopicPartition, error: Exception, now_ms: int) -> None:
-        """Count an operation that failed. `what` is a fixed phrase: the step that failed. Values that do not fit a
+    def note_operation(self, operation: str, key: TopicPartition, error: Exception, now_ms: int) -> None:
+        """Count an operation that failed. `operation` is a fixed phrase that names it. Values that do not fit a
         record are a client's fault; any other error is a bug, so its traceback is logged."""
         raise_fatal(error)
         self.operations += 1
         bug = None if isinstance(error, ProtocolError) else error
         self._limited_log.write(
             logging.WARNING if bug is None else logging.ERROR,
-            what,
+            operation,
             now_ms,
-            f"coordinator: {what} failed; only this operation is affected",
+            f"coordinator: {operation} failed; only this operation is affected",
             trace=bug,
             partition=str(key),
             error=_text(error),

@@ -260,14 +260,14 @@ class CoordinatorRuntime(Generic[S]):
                 return
         self._when_committed(place, change, answer, refuse, now_ms)
 
-    def _refuse(self, place: ShardPlace[S], what: str, error: Exception, refuse: Refuse, now_ms: int) -> None:
+    def _refuse(self, place: ShardPlace[S], operation: str, error: Exception, refuse: Refuse, now_ms: int) -> None:
         """Refuse a request with its KafkaError, or with UNKNOWN_SERVER_ERROR for an unexpected one, as Kafka does."""
         if not isinstance(error, KafkaError):
             if isinstance(error, Unreplayed):
                 self._load_again(place, error.reason, now_ms)
             else:
-                self.failures.note_operation(what, place.key, error, now_ms)
-            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{what} failed unexpectedly")
+                self.failures.note_operation(operation, place.key, error, now_ms)
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{operation} failed unexpectedly")
         self.failures.run("an answer", place.key, partial(refuse, error), now_ms)
 
     def _load_again(self, place: ShardPlace[S], reason: Exception, now_ms: int) -> None:

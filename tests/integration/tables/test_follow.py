@@ -84,9 +84,9 @@ class Running:
         return self.result
 
 
-def eventually(is_so: Callable[[], bool]) -> None:
+def eventually(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 120
-    while not is_so():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.1)
 

@@ -48,7 +48,8 @@ class FakeLog:
             last_stable_offset=stable,
             log_start_offset=self.start,
             aborted_transactions=[
-                FetchResponse.AbortedTransaction(producer_id=who, first_offset=first) for who, first in self.aborted
+                FetchResponse.AbortedTransaction(producer_id=producer_id, first_offset=first)
+                for producer_id, first in self.aborted
             ],
         )
         if self.error_codes:

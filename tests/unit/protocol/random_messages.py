@@ -40,7 +40,7 @@ def random_message(
     return made
 
 
-def trespassing_messages(name: str, version: int, seed: int) -> Iterator[tuple[str, Message]]:
+def unencodable_messages(name: str, version: int, seed: int) -> Iterator[tuple[str, Message]]:
     """Yield messages with one value that the version may be unable to encode: a field of other versions, or null.
 
     There is one message for each field, with the name of the field. In arrays only the first struct is changed.

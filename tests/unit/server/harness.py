@@ -151,10 +151,10 @@ class Harness:
             self.wakeup.set()
             self.loop.run_pass()
 
-    def until(self, is_so: Callable[[], bool]) -> None:
+    def until(self, condition: Callable[[], bool]) -> None:
         """Run passes until something is so; fails if it never is."""
         give_up = time.monotonic() + PATIENCE_S
-        while not is_so():
+        while not condition():
             assert time.monotonic() < give_up, "it never came to that"
             self.turn()
 

@@ -141,20 +141,21 @@ class CommittedOffsets:
                 left[topic] = valid
         return left
 
-    def plan_forget(self, group_id: str, gone: Mapping[str, Offset]) -> list[CoordinatorRecord]:
+    def plan_forget(self, group_id: str, log_ends: Mapping[str, Offset]) -> list[CoordinatorRecord]:
         """Return tombstones for a group's offsets of deleted topics.
 
-        `gone` has the log end at the deletion of each topic. Later commits are for a new topic of that name, and kept.
+        `log_ends` has the log end at the deletion of each topic. Later commits are for a new topic of that name and
+        are kept.
         """
         all_offsets = [self._offsets.get(group_id, {})]
         all_offsets += [self._pending[producer_id].get(group_id, {}) for producer_id in self._open.get(group_id, ())]
         latest: dict[tuple[str, int], Offset] = {}
         for offsets in all_offsets:
-            for topic in gone.keys() & offsets.keys():
+            for topic in log_ends.keys() & offsets.keys():
                 for partition, committed in offsets[topic].items():
                     key = topic, partition
                     latest[key] = max(latest.get(key, -1), committed.record_offset)
-        return [offset_tombstone(group_id, *key) for key, offset in latest.items() if offset < gone[key[0]]]
+        return [offset_tombstone(group_id, *key) for key, offset in latest.items() if offset < log_ends[key[0]]]
 
     # Expire
 

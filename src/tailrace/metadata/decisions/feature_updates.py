@@ -80,9 +80,9 @@ def _plan_feature(
         raise _refuse(name, level, "levels start at 0")
     if name not in SUPPORTED:
         raise _refuse(name, level, f"unknown feature; the known ones are {', '.join(sorted(SUPPORTED))}")
-    for who, supported in _supporters(state, name):
+    for supporter, supported in _supporters(state, name):
         if level not in supported:
-            raise _refuse(name, level, f"{who} supports {supported}")
+            raise _refuse(name, level, f"{supporter} supports {supported}")
     if level < present and kind == _UPGRADE:
         raise _refuse(name, level, f"it is at {present}; request a downgrade (safe or unsafe)")
     if level > present and kind != _UPGRADE:

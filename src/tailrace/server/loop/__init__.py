@@ -6,8 +6,8 @@ turn.py             Turn: how long pausable requests may run in one pass
 loop_timers.py      LoopTimers: deadlines of the loop itself
 broker_deadline.py  BrokerDeadline: when the broker has to do something without an event
 chores.py           Chores: long work on a few threads
-thread_calls.py    calls from other threads into the loop
+thread_calls.py     ThreadCalls: calls from other threads into the loop
 wakeup.py           WakeUp: wakes the loop from a thread or a signal
 clock.py            wall clock, monotonic clock, SteadyClock
-garbage.py          Garbage: runs the cyclic collector in small portions
+garbage.py          FullCollection: when the cyclic collector of Python runs
 """

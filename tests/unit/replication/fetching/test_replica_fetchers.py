@@ -123,7 +123,7 @@ def partitions_of(request: OutgoingRequest) -> set[int]:
 def test_a_partition_belongs_to_the_fetcher_that_kafkas_hash_selects(
     topic: str, partition: int, count: int, number: int
 ) -> None:
-    """The numbers are those that Java reckons."""
+    """The numbers are those that Java computes."""
     assert fetcher_of(TopicPartition(topic, partition), count) == number
 
 

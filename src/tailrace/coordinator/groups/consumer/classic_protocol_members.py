@@ -209,16 +209,16 @@ class ClassicProtocolMembers:
 
     def leave(self, group: ConsumerGroup, leaving: Sequence[LeavingMember]) -> StateChange[LeaveGroupResponse]:
         response = LeaveGroupResponse(members=[])
-        gone: dict[str, ConsumerMember] = {}
+        removed: dict[str, ConsumerMember] = {}
         for one in leaving:
             result = LeaveGroupResponse.MemberResponse(member_id=one.member_id, group_instance_id=one.instance_id)
             try:
                 member = self._leaving(group, one)
-                gone[member.member_id] = member
+                removed[member.member_id] = member
             except KafkaError as error:
                 result.error_code = error.code
             response.members.append(result)
-        return self._consumers.fence(group, list(gone.values()), response)
+        return self._consumers.fence(group, list(removed.values()), response)
 
     def _leaving(self, group: ConsumerGroup, one: LeavingMember) -> ConsumerMember:
         if one.instance_id is None:

@@ -116,9 +116,9 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
         ids = {member.member_id, self.static_members.get(member.instance_id or "", member.member_id)}
         return [self.members[one] for one in ids if one in self.members]
 
-    def topics_without(self, gone: Iterable[ConsumerMember], topics: Collection[str]) -> set[str]:
+    def topics_without(self, removed: Iterable[ConsumerMember], topics: Collection[str]) -> set[str]:
         """Return those of these topics that the group subscribes to once some members have left."""
-        return self.subscriptions.among(topics, subscriptions_of(gone))
+        return self.subscriptions.among(topics, subscriptions_of(removed))
 
     def topics_with(self, member: ConsumerMember, topics: Collection[str]) -> set[str]:
         """Return those of these topics that the group subscribes to once this member has joined or changed."""
@@ -128,10 +128,10 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
         """Return the patterns of the group once this member has joined or changed."""
         return self.subscriptions.patterns(subscriptions_of(self.replaced_by(member)), _subscription(member))
 
-    def is_classic_without(self, gone: Collection[ConsumerMember]) -> bool:
+    def is_classic_without(self, removed: Collection[ConsumerMember]) -> bool:
         """Return True if all members use the classic protocol once some members have left."""
-        left = len(self.members) - len(gone)
-        return left > 0 and self._classic_members - sum(map(_is_classic, gone)) == left
+        left = len(self.members) - len(removed)
+        return left > 0 and self._classic_members - sum(map(_is_classic, removed)) == left
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         matches = self.matches_of(member)

@@ -247,18 +247,18 @@ class ConsumerGroups:
             return self.fence(group, [member], response)
         # The static member will return: its partitions are kept for the next member with its instance id.
         kept = {topic: dict.fromkeys(partitions, 0) for topic, partitions in member.assigned.items()}
-        away = replace(member, member_epoch=LEAVE_STATIC_EPOCH, assigned=kept, to_revoke={})
+        left = replace(member, member_epoch=LEAVE_STATIC_EPOCH, assigned=kept, to_revoke={})
         response.member_epoch = LEAVE_STATIC_EPOCH
-        return StateChange([CONSUMER_RECORDS.current_record(group.group_id, away)], response)
+        return StateChange([CONSUMER_RECORDS.current_record(group.group_id, left)], response)
 
     def fence(self, group: ConsumerGroup, members: Sequence[ConsumerMember], response: R) -> StateChange[R]:
         """Remove members that leave or have timed out; the group's next epoch shares out their partitions."""
         if not members:
             return StateChange((), response)
-        gone = {member.member_id for member in members}
-        records = self._engine.remove(group, gone)
+        removed = {member.member_id for member in members}
+        records = self._engine.remove(group, removed)
         if group.is_classic_without(members):
-            stay = [member for member in group.members.values() if member.member_id not in gone]
+            stay = [member for member in group.members.values() if member.member_id not in removed]
             if can_downgrade(stay, self._settings(group.group_id)):
                 return self.downgrade(group, stay, response)
         for pattern, users in Counter(member.topic_pattern for member in members if member.topic_pattern).items():

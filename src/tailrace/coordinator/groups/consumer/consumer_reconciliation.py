@@ -49,12 +49,12 @@ def reconcile(
 
 def _without_unsubscribed(member: ConsumerMember, subscribed: Collection[bytes], owned: Owned | None) -> ConsumerMember:
     """Revoke the topics that the member unsubscribed from, without waiting for a new target."""
-    gone = [topic for topic in member.assigned if topic not in subscribed]
-    if not gone:
+    removed = [topic for topic in member.assigned if topic not in subscribed]
+    if not removed:
         return member
     kept = {topic: epochs for topic, epochs in member.assigned.items() if topic in subscribed}
     revoked = dict(member.to_revoke)
-    for topic in gone:
+    for topic in removed:
         revoked[topic] = {**revoked.get(topic, {}), **member.assigned[topic]}
     if not _still_owns(owned, revoked):
         return member.moved_to(member.member_epoch, member.state, assigned=kept)

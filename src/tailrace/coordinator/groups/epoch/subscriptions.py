@@ -27,11 +27,11 @@ class Subscriptions:
 
     def replace(self, before: Subscription | None, after: Subscription | None) -> None:
         """Count a member that has joined, changed or left."""
-        gone = () if before is None else (before,)
-        _add(self._matched, self._match_changes(gone, after))
-        _add(self._patterns, _pattern_changes(gone, after))
+        removed = () if before is None else (before,)
+        _add(self._matched, self._match_changes(removed, after))
+        _add(self._patterns, _pattern_changes(removed, after))
         if before is None or after is None or before.topics is not after.topics:
-            _add(self._named, _name_changes(gone, after))
+            _add(self._named, _name_changes(removed, after))
 
     def put_matches(self, pattern: str, topics: frozenset[str] | None) -> None:
         """Store the topics of a pattern, or remove them."""
@@ -50,10 +50,10 @@ class Subscriptions:
         """Return the number of members with this pattern."""
         return self._patterns.get(pattern, 0)
 
-    def patterns(self, gone: Iterable[Subscription] = (), come: Subscription | None = None) -> set[str]:
+    def patterns(self, removed: Iterable[Subscription] = (), added: Subscription | None = None) -> set[str]:
         """Return the patterns in use after some members have left and one has joined."""
         found = set(self._patterns)
-        for pattern, change in _pattern_changes(gone, come).items():
+        for pattern, change in _pattern_changes(removed, added).items():
             if self._patterns.get(pattern, 0) + change > 0:
                 found.add(pattern)
             else:
@@ -65,12 +65,12 @@ class Subscriptions:
         return common(self._named, topics)
 
     def among(
-        self, topics: Collection[str], gone: Collection[Subscription] = (), come: Subscription | None = None
+        self, topics: Collection[str], removed: Collection[Subscription] = (), added: Subscription | None = None
     ) -> set[str]:
         """Return the subscribed ones of these topics after some members have left and one has joined."""
-        existing = [Subscription(frozenset(common(one.topics, topics))) for one in gone]
-        come_existing = None if come is None else Subscription(frozenset(common(come.topics, topics)))
-        named, matched = _name_changes(existing, come_existing), self._match_changes(gone, come)
+        existing = [Subscription(frozenset(common(one.topics, topics))) for one in removed]
+        added_existing = None if added is None else Subscription(frozenset(common(added.topics, topics)))
+        named, matched = _name_changes(existing, added_existing), self._match_changes(removed, added)
         found = common(self._named, topics) | common(self._matched, topics)
         for topic in named.keys() | common(matched.keys(), topics):
             names = self._named.get(topic, 0) + named.get(topic, 0)
@@ -80,10 +80,10 @@ class Subscriptions:
                 found.discard(topic)
         return found
 
-    def _match_changes(self, gone: Iterable[Subscription], come: Subscription | None) -> Counter[str]:
+    def _match_changes(self, removed: Iterable[Subscription], added: Subscription | None) -> Counter[str]:
         """Return the change of `_matched` by patterns that get their first user or lose their last one."""
         changes: Counter[str] = Counter()
-        for pattern, change in _pattern_changes(gone, come).items():
+        for pattern, change in _pattern_changes(removed, added).items():
             users = self._patterns.get(pattern, 0)
             if not users and change > 0:
                 changes.update(self._matches.get(pattern, ()))
@@ -112,16 +112,16 @@ class SharedNames:
             del self._users[names], self._sets[names]
 
 
-def _name_changes(gone: Iterable[Subscription], come: Subscription | None) -> Counter[str]:
-    changes = Counter(() if come is None else come.topics)
-    for one in gone:
+def _name_changes(removed: Iterable[Subscription], added: Subscription | None) -> Counter[str]:
+    changes = Counter(() if added is None else added.topics)
+    for one in removed:
         changes.subtract(one.topics)
     return changes
 
 
-def _pattern_changes(gone: Iterable[Subscription], come: Subscription | None) -> Counter[str]:
-    changes = Counter([come.pattern] if come is not None and come.pattern else ())
-    changes.subtract(one.pattern for one in gone if one.pattern)
+def _pattern_changes(removed: Iterable[Subscription], added: Subscription | None) -> Counter[str]:
+    changes = Counter([added.pattern] if added is not None and added.pattern else ())
+    changes.subtract(one.pattern for one in removed if one.pattern)
     return changes
 
 

@@ -55,8 +55,8 @@ class ShareGroup(EpochGroup[ShareMember, Assignment]):
     def topics_with(self, member: ShareMember, topics: Collection[str]) -> set[str]:
         """Return those of these topics that the group subscribes to once this member has joined or changed."""
         before = self.members.get(member.member_id)
-        gone = [] if before is None else [Subscription(before.topic_names)]
-        return self.subscriptions.among(topics, gone, Subscription(member.topic_names))
+        removed = [] if before is None else [Subscription(before.topic_names)]
+        return self.subscriptions.among(topics, removed, Subscription(member.topic_names))
 
     def members_with(self, member: ShareMember) -> dict[str, ShareMember]:
         """Return the members after this one has joined or changed, in the order of Kafka's map."""

@@ -181,8 +181,8 @@ class ShareGroups:
 
     def _fence(self, group: ShareGroup, members: Sequence[ShareMember], response: R) -> StateChange[R]:
         """Remove members that leave or have timed out."""
-        gone = [member.member_id for member in members]
-        records = self._engine.remove(group, gone)
+        removed = [member.member_id for member in members]
+        records = self._engine.remove(group, removed)
         left = [Subscription(member.topic_names) for member in members]
         metadata_hash = self._engine.hash_of(group.subscriptions.among(self._image().topics, left))
         records.append(SHARE_RECORDS.group_record(group.group_id, group.epoch + 1, metadata_hash))

@@ -76,10 +76,10 @@ class ShareOffsets:
             topic = topics.get(name)
             if topic is None:
                 continue
-            there = {number: start for number, start in starts.items() if number < len(topic.partitions)}
-            begun[topic.id] = TopicProgress(name, frozenset(there))
-            if there:
-                offsets[topic.id] = there
+            existing = {number: start for number, start in starts.items() if number < len(topic.partitions)}
+            begun[topic.id] = TopicProgress(name, frozenset(existing))
+            if existing:
+                offsets[topic.id] = existing
         records = self._topics_change(group_id, (group.topics or ShareTopics()).begun(begun)) if begun else []
         return StateChange(records, Initialization(group_id, group.epoch, offsets))
 
@@ -93,8 +93,8 @@ class ShareOffsets:
         group.check_delete()
         if group.topics is None:
             return StateChange((), {})
-        gone = group.topics.all_to_delete(self._image())
-        return StateChange([all_deleting_record(group_id, gone)], gone)
+        to_delete = group.topics.all_to_delete(self._image())
+        return StateChange([all_deleting_record(group_id, to_delete)], to_delete)
 
     def delete(self, group_id: str, names: Collection[str], now_ms: int) -> StateChange[Deletion]:
         """Prepare the deletion of the group's offsets in topics."""
@@ -128,12 +128,12 @@ class ShareOffsets:
     def forget_topics(self, topic_ids: Collection[bytes], now_ms: int) -> StateChange[None] | None:
         """Remove deleted topics from all groups. The share coordinator learns of the deletion by itself."""
         self._shares.begin_operation(now_ms)
-        gone = frozenset(topic_ids)
+        removed = frozenset(topic_ids)
         records: list[CoordinatorRecord] = []
         for group in self._groups.values():
             if not isinstance(group, ShareGroup) or group.topics is None:
                 continue
             topics = group.topics
-            if not gone.isdisjoint({*topics.initializing, *topics.initialized, *topics.deleting}):
-                records += self._topics_change(group.group_id, topics.without(gone))
+            if not removed.isdisjoint({*topics.initializing, *topics.initialized, *topics.deleting}):
+                records += self._topics_change(group.group_id, topics.without(removed))
         return StateChange(records, None, is_atomic=False) if records else None

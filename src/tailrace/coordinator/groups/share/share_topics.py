@@ -85,9 +85,9 @@ class ShareTopics:
         return frozenset(image.topics_by_id[topic_id].partitions) if topic_id in self.deleting else None
 
     def with_deleting(self, topics: Iterable[bytes]) -> ShareTopics:
-        gone = frozenset(topics)
-        initialized = {topic: one for topic, one in self.initialized.items() if topic not in gone}
-        return replace(self, initialized=initialized, deleting=self.deleting | gone)
+        to_delete = frozenset(topics)
+        initialized = {topic: one for topic, one in self.initialized.items() if topic not in to_delete}
+        return replace(self, initialized=initialized, deleting=self.deleting | to_delete)
 
     def without(self, topics: Collection[bytes]) -> ShareTopics:
         """Return the topics without deleted ones."""

@@ -16,7 +16,7 @@ class Rows(Protocol):
 
 
 class StoredFile(NamedTuple):
-    handle: Any  # by which the format names it
+    handle: Any  # identifies the file in the format: a path, or an entry of the table
     partition: int  # the value of the table's only partition column
     rows: Rows
 
