@@ -110,8 +110,11 @@ def _open_partition(
         found = {name: one for name, one in found.items() if name in known.segments}
     single = {name: SingleSegment(files, stored, one) for name, one in found.items()}
     spans: dict[str, Span] = {}
-    run_together(files, (partial(_add_span, one, None if known is None else known.segments[name], spans, stored.problems)
-                    for name, one in single.items()))  # fmt: skip
+    work = (
+        partial(_add_span, one, None if known is None else known.segments[name], spans, stored.problems)
+        for name, one in single.items()
+    )
+    run_together(files, work)
     top = newest(spans.values())
     lineage = () if top is None else single[str(top.key)].lineage()
     links = chain(spans.values(), lineage)
