@@ -11,7 +11,7 @@ builds, do the work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tailrace.broker.dispatcher import Dispatcher
 from tailrace.broker.handling.timed_parts import TimedParts
@@ -23,19 +23,32 @@ from tailrace.metrics.families import Family
 from tailrace.protocol.primitives import Buffer
 from tailrace.waiting.outbox import Outbox
 
+if TYPE_CHECKING:  # few nodes are controllers of others, and the import would slow down every start
+    from tailrace.broker.controlling.controller_listener import ControllerListener
+
 Handle: TypeAlias = Callable[[memoryview, ConnectionContext, int], bool]
 
 
 class Broker:
     def __init__(
-        self, services: Services, dispatcher: Dispatcher, guard: Guard | None, timed_parts: TimedParts
+        self,
+        services: Services,
+        dispatcher: Dispatcher,
+        guard: Guard | None,
+        timed_parts: TimedParts,
+        controller_listener: ControllerListener | None = None,
     ) -> None:
-        """`guard` is None if no listener authenticates its clients."""
+        """`guard` is None if no listener authenticates its clients. `controller_listener` gets the requests of
+        other brokers to this node as their controller."""
         self.services = services
         self.dispatcher = dispatcher
         self.guard = guard
         self._timed_parts = timed_parts
-        self.handle: Callable[[Buffer, ConnectionContext, int], bool] = dispatcher.handle
+        self._controller_listener = controller_listener
+        self._controller_listeners = {one.name for one in services.config.controller_listeners}
+        self.handle: Callable[[Buffer, ConnectionContext, int], bool] = (
+            dispatcher.handle if controller_listener is None else self._handle_by_listener
+        )
         self.take_replies: Callable[[], list[Reply]] = services.replies.take_replies
 
     @property
@@ -47,6 +60,12 @@ class Broker:
     def internal_errors(self) -> InternalErrors:
         return self.services.internal_errors
 
+    def _handle_by_listener(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
+        if context.listener in self._controller_listeners:
+            assert self._controller_listener is not None
+            return self._controller_listener.handle(frame, context, now_ms)
+        return self.dispatcher.handle(frame, context, now_ms)
+
     def handle_guarded(
         self, frame: memoryview, context: ConnectionContext, now_ms: int, pass_on: Handle | None = None
     ) -> bool:
@@ -54,8 +73,11 @@ class Broker:
 
         `pass_on` gets the requests of authenticated clients. By default it is `handle`.
         """
-        assert self.guard is not None, "no listener authenticates its clients"
-        return self.guard.handle(frame, context, now_ms, pass_on or self.handle)
+        guard = self.guard
+        if self._controller_listener is not None and context.listener in self._controller_listeners:
+            guard = self._controller_listener.guard
+        assert guard is not None, "no listener authenticates its clients"
+        return guard.handle(frame, context, now_ms, pass_on or self.handle)
 
     # Time
 

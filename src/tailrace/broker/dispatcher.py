@@ -10,15 +10,15 @@ Invalid input never raises from a method here. At worst, its client loses the co
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Final
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Final
 
 from tailrace.broker.cluster.forwarding import FORWARDED
 from tailrace.broker.handling.flat_requests import flattened, read_flat
 from tailrace.broker.handling.handler_binding import Handler
 from tailrace.broker.handling.request_decoder import RequestDecoder, request_of
 from tailrace.broker.handling.request_pieces import CUTS, cut_of, handle_in_pieces
-from tailrace.broker.requests.request_context import ConnectionContext, Request
+from tailrace.broker.requests.request_context import ConnectionContext, Request, Respond
 from tailrace.broker.services import Services
 from tailrace.model.errors import KafkaError
 from tailrace.protocol.api_keys import ApiKey
@@ -30,7 +30,14 @@ _PRODUCE: Final = int(ApiKey.PRODUCE)
 
 
 class Dispatcher:
-    def __init__(self, services: Services) -> None:
+    def __init__(
+        self,
+        services: Services,
+        flattened: Callable[[int, int, Any], Any] = flattened,
+        handlers: Mapping[int, Handler] | None = None,
+    ) -> None:
+        """`flattened` converts a message to the body that its handler takes. `handlers` are those of APIs whose
+        handlers need more than services."""
         self._services = services
         self._apis = services.apis
         self._throttling = services.throttling
@@ -41,7 +48,7 @@ class Dispatcher:
         self._long_requests = services.long_requests
         self._forwarding = services.forwarding
         self._decoder = RequestDecoder(services.replies, services.refusals, services.chores, flattened, self.dispatch)
-        self._handlers: dict[int, Handler] = {}
+        self._handlers: dict[int, Handler] = dict(handlers or {})
 
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
         """Handle one frame (without its length prefix).
@@ -61,25 +68,27 @@ class Dispatcher:
         added = appends.count
         request = read_flat(frame, key, context, now_ms)
         if request is None:
-            self._handle_message(frame, context, now_ms)
+            self.handle_message(frame, context, now_ms)
         else:
             self.dispatch(request, now_ms)
         return is_produce and appends.count > added and appends.room > 0
 
-    def _handle_message(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
-        """Decode a request as a message and handle it."""
+    def handle_message(
+        self, frame: Buffer, context: ConnectionContext, now_ms: int, respond: Respond | None = None
+    ) -> None:
+        """Decode a request as a message and handle it. `respond` gets the response, which is sent without it."""
         try:
             header, position = read_request_header(frame)
             row = self._apis.get(header.api_key)
             if row is None or not row.min_version <= header.api_version <= row.max_version:
                 self._refusals.version(header, context, now_ms)
                 return
-            body = self._decoder.decode(frame, header, position, context)
+            body = self._decoder.decode(frame, header, position, context, respond)
         except ProtocolError as error:
             self._refusals.malformed(context, error, now_ms)
             return
         if body is not None:
-            self.dispatch(request_of(header, context, body, now_ms, len(frame)), now_ms)
+            self.dispatch(request_of(header, context, body, now_ms, len(frame), respond), now_ms)
 
     def dispatch(self, request: Request, now_ms: int) -> None:
         """Pass a decoded request to its handler, or forward it to the controller."""

@@ -43,17 +43,18 @@ def split_settings(properties: Mapping[str, str]) -> tuple[BrokerConfig, dict[st
 
 
 def server_settings(config: BrokerConfig, own_settings: Mapping[str, str]) -> ServerSettings:
-    """Return the settings of the network layer. Controller listeners are not opened: they are not supported yet."""
+    """Return the settings of the network layer."""
     properties = {**config.static, **own_settings}
-    properties["listeners"] = ",".join(map(str, config.listeners))
+    listeners = (*config.listeners, *config.controller_listeners)
+    properties["listeners"] = ",".join(map(str, listeners))
     properties["advertised.listeners"] = ",".join(map(str, config.advertised_listeners))
     if "advertised.listeners" not in config.static:
         del properties["advertised.listeners"]
     properties["listener.security.protocol.map"] = ",".join(
-        f"{listener.name}:{listener.security_protocol}" for listener in config.listeners
+        f"{listener.name}:{listener.security_protocol}" for listener in listeners
     )
     settings = ServerSettings.parse(properties)
-    if not config.roles.is_broker_only:
+    if not config.roles.is_broker_only and not config.roles.serves_brokers:
         return settings
     from tailrace.server.peers.outgoing_security import outgoing_security
 

@@ -6,6 +6,8 @@ the broker chooses. The controller must learn the choice, so that it can elect o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.partition_registration import PartitionRegistration
@@ -14,8 +16,17 @@ from tailrace.replication.partition import Partition
 
 
 class DirectoryAssignments:
-    def __init__(self, controller: Controller, logs: LogDirectories, partitions: HostedPartitions) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        report: Callable[[Sequence[tuple[bytes, bytes, int]], int], object],
+        logs: LogDirectories,
+        partitions: HostedPartitions,
+    ) -> None:
+        """`report(assignments, now_ms)` reports directories as (directory, topic id, partition), also during a change
+        of the metadata."""
         self._controller = controller
+        self._report = report
         self._logs = logs
         self._partitions = partitions
 
@@ -37,4 +48,4 @@ class DirectoryAssignments:
         if move is not None and state.directory_of(node_id) == move.target.id:
             return  # the replica is being moved there
         if state.directory_of(node_id) != place:
-            self._controller.assign_directories([(place, partition.topic_id, partition.key.partition)], now_ms)
+            self._report([(place, partition.topic_id, partition.key.partition)], now_ms)

@@ -25,6 +25,7 @@ from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import DirectoryIdentity, read_clean_shutdown
 from tailrace.log.disk.files import Files, join
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.controller.remote_controller import RemoteController
 from tailrace.metadata.image.features import SUPPORTED
 from tailrace.metadata.image.loader import Change
@@ -123,7 +124,7 @@ def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int
 class ClusterParts(NamedTuple):
     """The services that send requests to the controllers and to other brokers."""
 
-    forwarding: Forwarding
+    forwarding: Forwarding | None  # None: this node is the controller
     transaction_peers: TransactionPeers
     share_peers: ShareStatePeers
     replication: Replication
@@ -132,7 +133,8 @@ class ClusterParts(NamedTuple):
 
 def cluster_parts(
     config: BrokerConfig,
-    controller: RemoteController,
+    controller: LocalController | RemoteController,
+    outbox: Outbox,
     logs: LogDirectories,
     partitions: HostedPartitions,
     replies: Replies,
@@ -140,10 +142,13 @@ def cluster_parts(
     *,
     now_ms: int,
 ) -> ClusterParts:
-    outbox, listener = controller.outbox, config.inter_broker_listener.name
-    timeout_ms = config.integer("request.timeout.ms")
+    listener, timeout_ms = config.inter_broker_listener.name, config.integer("request.timeout.ms")
+    if isinstance(controller, LocalController):
+        forwarding, report = None, controller.own_broker.assign_directories_soon
+    else:
+        forwarding, report = Forwarding(replies, controller, timeout_ms=timeout_ms), controller.assign_directories
     return ClusterParts(
-        Forwarding(replies, controller, timeout_ms=timeout_ms),
+        forwarding,
         TransactionPeers(outbox, lambda: controller.image, listener=listener, timeout_ms=timeout_ms),
         ShareStatePeers(
             outbox,
@@ -154,8 +159,14 @@ def cluster_parts(
             timeout_ms=2 * config.integer("share.coordinator.write.timeout.ms"),
         ),
         Replication(config, controller, partitions, outbox, current_round.appended, now_ms),
-        DirectoryAssignments(controller, logs, partitions),
+        DirectoryAssignments(controller, report, logs, partitions),
     )
+
+
+def start_beside_controller(parts: ClusterParts, now_ms: int) -> None:
+    """Begin to replicate, at a node that is the controller of its cluster."""
+    parts.assignments.check_all(now_ms)
+    parts.replication.start()
 
 
 def join_cluster(controller: RemoteController, network: Network, parts: ClusterParts, now_ms: int) -> None:

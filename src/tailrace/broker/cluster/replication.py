@@ -11,6 +11,7 @@ from collections.abc import Callable
 from tailrace.broker.cluster.transaction_peers import peer_of
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.handling.throttling import windows_of
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.controller.remote_controller import RemoteController
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration
@@ -30,7 +31,7 @@ class Replication:
     def __init__(
         self,
         config: BrokerConfig,
-        controller: RemoteController,
+        controller: LocalController | RemoteController,
         partitions: HostedPartitions,
         outbox: Outbox,
         appended: Callable[[TopicPartition, int], None],

@@ -240,10 +240,15 @@ class BrokerConfig:
         advertised = parse_listeners(given, security, "advertised.listeners", distinct_ports=False) if given else bound
         self.listeners = [one for one in bound if one.name not in names]
         self.advertised_listeners = [one for one in advertised if one.name not in names]
-        self._controller_listeners = [one for one in advertised if one.name in names] or [
-            one for one in bound if one.name in names
-        ]
-        if not self.listeners:
+        self.controller_listeners = [one for one in bound if one.name in names]  # where this node is a controller
+        self._controller_listeners = [one for one in advertised if one.name in names] or self.controller_listeners
+        is_controller_only = list(self.names("process.roles")) == ["controller"]
+        if is_controller_only and self.listeners:
+            raise InvalidConfig(
+                f"listeners: {self.listeners[0].name} is not named in controller.listener.names, and a node with "
+                "process.roles=controller has no other listeners"
+            )
+        if not self.listeners and not is_controller_only:
             raise InvalidConfig("listeners: at least one listener for clients is needed; all are controller listeners")
         for one in self.advertised_listeners:
             if given and one.host in _ANYWHERE:
@@ -253,7 +258,7 @@ class BrokerConfig:
         check_listener_names(self.static, {one.name for one in bound} | set(names))
         self.sasl = {
             one.name: sasl_of_listener(self.static, one.name)
-            for one in self.listeners
+            for one in (*self.listeners, *self.controller_listeners)
             if one.security_protocol.startswith("SASL_")
         }
         for settings in self.sasl.values():
@@ -265,6 +270,8 @@ class BrokerConfig:
         if name is not None and "security.inter.broker.protocol" in self.static:
             raise InvalidConfig("only one of inter.broker.listener.name and security.inter.broker.protocol can be set")
         wanted = (name or self.text("security.inter.broker.protocol") or "PLAINTEXT").upper()
+        if not self.listeners:
+            return self._controller_listeners[0]  # a controller without a broker connects to nobody
         for one in self.advertised_listeners:
             if one.name == wanted:
                 return one
@@ -281,6 +288,7 @@ class BrokerConfig:
             self.names("controller.quorum.bootstrap.servers"),
             names,
             parse_security_map(self.text("listener.security.protocol.map") or ""),
+            listens=bool(self.controller_listeners),
         )
         if self.roles.is_broker_only and self._controller_listeners:
             raise InvalidConfig(

@@ -55,6 +55,9 @@ _HONOURED: Final = (
     # a broker with separate controllers
     "broker.heartbeat.interval.ms", "initial.broker.registration.timeout.ms", "controlled.shutdown.enable",
     "controller.quorum.request.timeout.ms", "controller.quorum.retry.backoff.ms",
+    # a controller of other brokers
+    "auto.leader.rebalance.enable", "leader.imbalance.check.interval.seconds", "broker.session.timeout.ms",
+    "metadata.max.idle.interval.ms", "unclean.leader.election.interval.ms",
     # replication
     "replica.fetch.", "replica.socket.timeout.ms", "replica.selector.class",
     "replica.lag.time.max.ms", "replica.high.watermark.checkpoint.interval.ms",
@@ -76,14 +79,13 @@ _NO_EFFECT: Final = (
     "share.coordinator.cached.buffer.max.bytes",
     "queued.max.requests",
     "fetch.purgatory.", "producer.purgatory.",
-    "delete.records.purgatory.", "share.fetch.purgatory.", "auto.leader.rebalance.enable",
-    "leader.imbalance.check.interval.seconds", "broker.session.timeout.ms",
+    "delete.records.purgatory.", "share.fetch.purgatory.",
     "controller.performance.", "controller.quorum.", "controller.socket.timeout.ms",
-    "internal.metadata.", "metadata.max.idle.interval.ms",
+    "internal.metadata.",
     "kafka.metrics.", "metric.reporters", "metrics.", "log.dir.failure.timeout.ms",
     "transaction.state.log.load.buffer.size",
     "replica.socket.", "socket.connection.setup.timeout.", "server.max.startup.time.ms",
-    "unclean.leader.election.interval.ms", "early.start.listeners",
+    "early.start.listeners",
     "follower.fetch.last.tiered.offset.enable",
 )  # fmt: skip
 

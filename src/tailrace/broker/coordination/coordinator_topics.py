@@ -64,7 +64,7 @@ class CoordinatorTopics:
             settings["min.insync.replicas"] = str(config.integer(f"{prefix}.min.isr"))
             settings["unclean.leader.election.enable"] = "false"
         replicas = config.integer(f"{prefix}.replication.factor")
-        if self._forwarding is None:
+        if not self._config.roles.serves_brokers and self._forwarding is None:
             replicas = min(replicas, len(list(self._controller.image.unfenced_brokers())))
         return CreateTopicsRequest.CreatableTopic(
             name=topic,

@@ -18,7 +18,7 @@ from tailrace.broker.handling.refusals import Refusals
 from tailrace.broker.handling.request_chores import RequestChores
 from tailrace.broker.handling.request_pieces import CUTS
 from tailrace.broker.replies import Replies
-from tailrace.broker.requests.request_context import ConnectionContext, Request
+from tailrace.broker.requests.request_context import ConnectionContext, Request, Respond
 from tailrace.broker.storage.cleaning import Step
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.errors import ProtocolError, TooManyElements
@@ -55,8 +55,16 @@ class RequestDecoder:
         self._flattened = flattened
         self._dispatch = dispatch
 
-    def decode(self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext) -> Any | None:
-        """Return a request's body, or None if a chore decodes it; the request is dispatched after that."""
+    def decode(
+        self,
+        frame: Buffer,
+        header: RequestHeader,
+        position: int,
+        context: ConnectionContext,
+        respond: Respond | None = None,
+    ) -> Any | None:
+        """Return a request's body, or None if a chore decodes it; the request is dispatched after that, with
+        `respond`."""
         if not context.is_authenticated:
             return self._read(frame, header, position, ELEMENTS_UNAUTHENTICATED_MAX)
         if len(frame) <= BYTES_AT_ONCE or header.api_key == ApiKey.PRODUCE:
@@ -64,14 +72,21 @@ class RequestDecoder:
                 return self._read(frame, header, position, ELEMENTS_AT_ONCE)
             except TooManyElements:
                 pass
-        self._decode_beside(frame, header, position, context)
+        self._decode_beside(frame, header, position, context, respond)
         return None
 
     def _read(self, frame: Buffer, header: RequestHeader, position: int, elements_max: int) -> Any:
         key, version = header.api_key, header.api_version
         return self._flattened(key, version, request_class(key).read(frame, version, position, elements_max)[0])
 
-    def _decode_beside(self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext) -> None:
+    def _decode_beside(
+        self,
+        frame: Buffer,
+        header: RequestHeader,
+        position: int,
+        context: ConnectionContext,
+        respond: Respond | None,
+    ) -> None:
         can_pause = header.api_key in CUTS or header.api_key in PAUSING
         elements_max = ELEMENTS_MAX if can_pause else ELEMENTS_WHOLE_MAX
         connection_id, chores = context.connection_id, self._chores
@@ -89,7 +104,7 @@ class RequestDecoder:
             body, structs = decoded
             if connection_id in chores.connections:
                 chores.keep_decoded(connection_id, structs)
-                self._dispatch(request_of(header, context, body, now_ms, len(frame)), now_ms)
+                self._dispatch(request_of(header, context, body, now_ms, len(frame), respond), now_ms)
 
         def failed(error: BaseException, now_ms: int) -> None:
             if isinstance(error, ProtocolError):
@@ -101,7 +116,13 @@ class RequestDecoder:
         chores.add(connection_id, Step(run, apply, failed))
 
 
-def request_of(header: RequestHeader, context: ConnectionContext, body: Any, now_ms: int, size: int) -> Request:
-    return Request(
-        context, header.api_key, header.api_version, header.correlation_id, header.client_id, body, now_ms, size
-    )
+def request_of(
+    header: RequestHeader,
+    context: ConnectionContext,
+    body: Any,
+    now_ms: int,
+    size: int,
+    respond: Respond | None = None,
+) -> Request:
+    key, version = header.api_key, header.api_version
+    return Request(context, key, version, header.correlation_id, header.client_id, body, now_ms, size, respond)

@@ -163,10 +163,21 @@ RIGHTS: Final[Mapping[ApiKey, tuple[Right, ...]]] = {
     ),
 }
 
+# At a controller listener.
+CONTROLLER_RIGHTS: Final[Mapping[ApiKey, tuple[Right, ...]]] = {
+    ApiKey.ALTER_PARTITION: (_BROKERS,),
+    ApiKey.FETCH_SNAPSHOT: (_BROKERS,),
+    ApiKey.BROKER_REGISTRATION: (_BROKERS,),
+    ApiKey.BROKER_HEARTBEAT: (_BROKERS,),
+    ApiKey.ALLOCATE_PRODUCER_IDS: (_BROKERS,),
+    ApiKey.CONTROLLER_REGISTRATION: (_BROKERS,),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: (_BROKERS,),
+}
+
 
 def guarded(api_key: int, handler: Handler) -> Callable[..., Any]:
     """Return the handler of an API that is listed above. Otherwise return one that only super users may call."""
-    if api_key in RIGHTS:
+    if api_key in RIGHTS or api_key in CONTROLLER_RIGHTS:
         return handler
 
     def ask_first(request: Request, now_ms: int, *, permissions: Permissions, replies: Replies) -> Any:

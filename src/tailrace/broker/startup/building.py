@@ -240,11 +240,13 @@ class ServiceBuilder:
         return StorageParts(logs, partitions, failures, cordoned, reports)
 
     def _cluster(self, requests: RequestParts, stored: StorageParts) -> ClusterParts | None:
-        if not isinstance(self._controller, RemoteController):
+        roles = self._config.roles
+        if not isinstance(self._controller, RemoteController) and not (roles.serves_brokers and roles.has_broker):
             return None
         return cluster_parts(
             self._config,
             self._controller,
+            self._outbox,
             stored.logs,
             stored.partitions,
             requests.replies,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.cluster.quorum_startup import (
@@ -19,9 +20,11 @@ from tailrace.broker.cluster.quorum_startup import (
     catch_up,
     join_cluster,
     open_remote_controller,
+    start_beside_controller,
 )
 from tailrace.broker.config.broker_changes import check_broker_change
 from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.config.dynamic_config import check_dynamic_config
 from tailrace.broker.dispatcher import Dispatcher
 from tailrace.broker.events import Events
 from tailrace.broker.handling.timed_parts import TimedParts
@@ -55,6 +58,9 @@ from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.message import Message
 from tailrace.records.batch import CorruptBatch
 from tailrace.waiting.outbox import Outbox
+
+if TYPE_CHECKING:
+    from tailrace.broker.controlling.controller_listener import ControllerListener
 
 # Errors that an operator has to resolve before the broker can start. The message of each explains the cause.
 REFUSALS = (
@@ -161,7 +167,21 @@ def _open(environment: Environment, config: BrokerConfig, now_ms: int) -> Broker
     _listen(events, services, cluster)
     _start(environment, services, controller, cluster, storage, now_ms)
     dispatcher = Dispatcher(services)
-    return Broker(services, dispatcher, _guard(environment, services, dispatcher, now_ms), _timed_parts(services))
+    return Broker(
+        services,
+        dispatcher,
+        _guard(environment, services, dispatcher, now_ms),
+        _timed_parts(services),
+        _controller_listener(environment, services, now_ms),
+    )
+
+
+def _controller_listener(environment: Environment, services: Services, now_ms: int) -> ControllerListener | None:
+    if not services.config.roles.serves_brokers:
+        return None
+    from tailrace.broker.controlling.controller_listener import ControllerListener
+
+    return ControllerListener(services, lambda parts, dispatcher: _guard(environment, parts, dispatcher, now_ms))
 
 
 def _local_controller(
@@ -180,14 +200,19 @@ def _local_controller(
         controller_endpoints=controller_endpoints,
         now_ms=now_ms,
     )
+
+    def check(settings: Mapping[str, str], per_broker: bool) -> None:
+        if config.roles.has_broker:
+            check_broker_change(config, controller.image, settings, per_broker)
+        else:
+            check_dynamic_config(settings, per_broker)  # each broker checks its own settings before it forwards them
+
     controller = LocalController(
         metadata_log,
         config.static,
         new_id=environment.new_id,
         next_int=environment.next_int,
-        check_broker_config=lambda settings, per_broker: check_broker_change(
-            config, controller.image, settings, per_broker
-        ),
+        check_broker_config=check,
         listener=events.metadata_changed,
     )
     controller.begin(now_ms)
@@ -226,7 +251,9 @@ def _start(
     services.publisher.start(controller.image, now_ms)
     if services.telemetry is not None:
         services.telemetry.start(controller.image)
-    if isinstance(controller, LocalController):
+    if isinstance(controller, LocalController) and not config.roles.has_broker:
+        controller.start_without_broker(now_ms)
+    elif isinstance(controller, LocalController):
         controller.start_broker(
             config.endpoints(environment.bound, environment.default_host),
             directories=[storage.ids[directory.path] for directory in online],
@@ -239,6 +266,8 @@ def _start(
         assert cluster is not None
         assert environment.network is not None
         join_cluster(controller, environment.network, cluster, now_ms)
+    elif cluster is not None:
+        start_beside_controller(cluster, now_ms)
     _log.info(
         "broker opened",
         extra=fields(

@@ -1,10 +1,13 @@
-"""LocalController: the controller of a cluster of one, inside the broker.
+"""LocalController: the only controller of a cluster, beside the broker of its node, or without one.
 
 It makes the same decisions as Kafka's controller (`topic_creation.py`, `config_changes.py`, …), writes the same records
 to `__cluster_metadata-0`, and responds when they are durable. So Apache Kafka can open the directory later, and this
 controller can open a directory that Kafka has written.
 
     begin ──► (load the logs that the image names) ──► start_broker ──► requests … ──► stop_broker ──► close
+
+A node with process.roles=controller has no broker: there is no `start_broker`. If other brokers are below this
+controller, `brokers` decides their requests, and `served` is the metadata log that they follow.
 
 `listener(change, now_ms)` carries out a change (creates logs, reconfigures, deletes) before the response.
 """
@@ -16,7 +19,9 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from tailrace.metadata.controller import raft_voters
+from tailrace.metadata.controller.broker_control import BrokerControl, BrokerControlSettings
 from tailrace.metadata.controller.control_state import NO_ERROR, ApiError, Charge, ControlState, Plan, free_of_charge
+from tailrace.metadata.controller.own_broker import OwnBroker
 from tailrace.metadata.controller.quorum_description import describe_quorum
 from tailrace.metadata.controller.token_control import TokenControl
 from tailrace.metadata.controller.topic_control import TopicControl
@@ -29,16 +34,10 @@ from tailrace.metadata.decisions import (
     reassignment,
     scram_credentials,
 )
-from tailrace.metadata.decisions.broker_registration import (
-    plan_directories,
-    plan_fence,
-    plan_leave,
-    plan_register,
-    plan_unfence,
-    plan_unregister,
-)
+from tailrace.metadata.decisions.broker_registration import plan_unregister
 from tailrace.metadata.decisions.config_changes import MayAlter
 from tailrace.metadata.decisions.config_validation import BrokerCheck
+from tailrace.metadata.decisions.producer_ids import plan_producer_ids
 from tailrace.metadata.decisions.replica_placement import NextInt
 from tailrace.metadata.decisions.topic_deletion import plan_delete_topics
 from tailrace.metadata.image.effective_config import EffectiveConfigs
@@ -52,18 +51,16 @@ from tailrace.metadata.image.registrations import (
     endpoints_by_name,
     fresh_id,
 )
+from tailrace.metadata.quorum.served_log import ServedLog
 from tailrace.metadata.storage.metadata_log import MetadataLog
 from tailrace.metadata.storage.storage_format import bootstrap_records
-from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.steps import run_steps
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
+from tailrace.waiting.outbox import Answered, Failed
 
 T = TypeVar("T")
 Allowed: TypeAlias = Callable[[str], bool]
-
-PRODUCER_ID_BLOCK = 1000
-_LONG_MAX = 2**63 - 1
 
 
 def _anything(_: str) -> bool:
@@ -104,9 +101,14 @@ class LocalController:
         self.topics = TopicControl(log, lambda: self.state, listener)
         self.create_topics = self.topics.create_topics
         self.create_partitions = self.topics.create_partitions
-        self._registration: BrokerRegistration | None = None
-        self._cordoned: tuple[bytes, ...] = ()
-        self._is_cordoning = False  # True if the metadata has other cordoned directories than `_cordoned`
+        self.brokers = BrokerControl(log, lambda: self.state, self._commit, BrokerControlSettings.of(static_config))
+        self.served = ServedLog(log)
+        self.own_broker = OwnBroker(log, self.brokers, lambda: self.state, self._commit)
+        self.assign_directories = self.own_broker.assign_directories
+        self.directories_online = self.own_broker.directories_online
+        self.cordon = self.own_broker.cordon
+        self.prepare_stop = self.own_broker.prepare_stop
+        self.stop_broker = self.own_broker.stop
 
     @property
     def image(self) -> MetadataImage:
@@ -118,7 +120,9 @@ class LocalController:
 
     @property
     def broker_epoch(self) -> int:
-        return self.image.brokers[self.node_id].epoch
+        """The epoch of this node's broker, or -1 if it has none."""
+        broker = self.image.brokers.get(self.node_id)
+        return -1 if broker is None else broker.epoch
 
     @property
     def state(self) -> ControlState:
@@ -156,6 +160,24 @@ class LocalController:
                     messages.ConfigRecord(resource_type=ResourceType.BROKER, name="min.insync.replicas", value=min_isr)
                 )
             self._commit(records, now_ms, flush=False, name="Bootstrap records")
+        self.brokers.begin(now_ms)
+
+    def start_without_broker(self, now_ms: int) -> None:
+        """Register this node, which has no broker, as a controller."""
+        self._commit(self._controller_records(), now_ms, flush=False)
+        self.log.flush(now_ms)
+
+    def _controller_records(self) -> list[Message]:
+        """Return the registration of this node as a controller."""
+        if not self.image.record_versions.has_controllers:
+            return []
+        controller = ControllerRegistration(
+            id=self.node_id,
+            incarnation_id=self._new_id(),
+            endpoints=endpoints_by_name(self.log.controller_endpoints),
+            features=SUPPORTED,
+        )
+        return [controller.to_record()]
 
     def start_broker(
         self,
@@ -169,15 +191,8 @@ class LocalController:
         """Register and unfence this node's broker; return its epoch. `previous_epoch`: stored by the last clean
         stop."""
         incarnation_id = self._new_id()
-        if self.image.record_versions.has_controllers:
-            controller = ControllerRegistration(
-                id=self.node_id,
-                incarnation_id=self._new_id(),
-                endpoints=endpoints_by_name(self.log.controller_endpoints),
-                features=SUPPORTED,
-            )
-            self._commit([controller.to_record()], now_ms, flush=False)
-        self._registration = BrokerRegistration(
+        self._commit(self._controller_records(), now_ms, flush=False)
+        registration = BrokerRegistration(
             id=self.node_id,
             epoch=-1,
             incarnation_id=incarnation_id,
@@ -186,46 +201,27 @@ class LocalController:
             rack=rack,
             directories=tuple(directories),
         )
-        return self._register(self._registration, previous_epoch, now_ms)
-
-    def _register(self, registration: BrokerRegistration, previous_epoch: int, now_ms: int) -> int:
-        registered = plan_register(
-            self.state, registration, next_offset=self.log.next_offset, previous_epoch=previous_epoch
-        )
-        self._commit(registered.records, now_ms, atomic=False, flush=False)
-        records = plan_unfence(self.state, self.node_id).records
-        if self.image.record_versions.has_cordoned_directories:
-            records += plan_directories(self.state, self.node_id, cordoned=self._cordoned).records
-        self._commit(records, now_ms, atomic=False)
-        return registered.result
+        return self.own_broker.register(registration, previous_epoch, now_ms)
 
     def not_ready_reason(self) -> str | None:
         """Return None: a node on its own has read its metadata before clients can connect."""
         return None
 
-    def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
-        """Call `ready` at once: no other broker could lead these partitions."""
-        ready()
-
-    def stop_broker(self, now_ms: int) -> int:
-        """Mark the broker as shutting down, then fence it. Return the epoch to store for the next start."""
-        self._commit(plan_leave(self.state, self.node_id).records, now_ms, atomic=False, flush=False)
-        self._commit(plan_fence(self.state, self.node_id).records, now_ms, atomic=False)
-        return self.image.brokers[self.node_id].epoch
-
     def tick(self, now_ms: int) -> bool:
-        """Do maintenance of the log; return True if more is due at once."""
-        if self._is_cordoning:
-            self._is_cordoning = False
-            self._carry_out(plan_directories(self.state, self.node_id, cordoned=self._cordoned), now_ms, atomic=False)
+        """Do what is due: decisions that nobody asks for, and maintenance of the log. Return True if more is due."""
+        self.own_broker.tick(now_ms)
+        self.brokers.tick(now_ms)
         self.tokens.tick(now_ms)
         return self.log.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        if self._is_cordoning:
-            return 0
-        log_ms, sweep_ms = self.log.next_deadline_ms(), self.tokens.next_sweep_ms
-        return min(log_ms, sweep_ms) if log_ms is not None and sweep_ms is not None else log_ms or sweep_ms
+        due = (
+            self.log.next_deadline_ms(),
+            self.tokens.next_sweep_ms,
+            self.own_broker.next_deadline_ms(),
+            self.brokers.next_deadline_ms(),
+        )
+        return min((one for one in due if one is not None), default=None)
 
     def close(self, now_ms: int) -> None:
         self.log.close(now_ms)
@@ -307,43 +303,29 @@ class LocalController:
     ) -> messages.ListPartitionReassignmentsResponse:
         return reassignment.list_reassignments(self.state, request)
 
-    def assign_directories(self, assignments: Sequence[tuple[bytes, bytes, int]], now_ms: int) -> list[ErrorCode]:
-        """Record the log directories of replicas on this broker, as (directory, topic id, partition)."""
-        plan = reassignment.plan_assign_directories(self.state, self.node_id, assignments)
-        return self._carry_out(plan, now_ms, atomic=False)
-
-    def directories_online(self, directories: Sequence[bytes], now_ms: int) -> None:
-        """Record the directories that are left after some have failed."""
-        self._carry_out(plan_directories(self.state, self.node_id, online=tuple(directories)), now_ms, atomic=False)
-
-    def cordon(self, directories: Sequence[bytes]) -> None:
-        """Record the cordoned directories at the next tick, because the caller may be publishing a change now."""
-        self._cordoned = tuple(directories)
-        self._is_cordoning = self._registration is not None and self.image.record_versions.has_cordoned_directories
-
     # Other requests
 
     def allocate_producer_ids(self, now_ms: int) -> range:
-        """Allocate a block of producer ids that is never allocated again."""
-        first = max(self.image.next_producer_id, 0)
-        if first > _LONG_MAX - PRODUCER_ID_BLOCK:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_SERVER_ERROR,
-                "all producer ids (0 to 2^63 - 1) are allocated; this cluster cannot get more",
-            )
-        broker = self.image.brokers[self.node_id]
-        record = messages.ProducerIdsRecord(
-            broker_id=broker.id, broker_epoch=broker.epoch, next_producer_id=first + PRODUCER_ID_BLOCK
-        )
-        self._commit([record], now_ms)
-        return range(first, first + PRODUCER_ID_BLOCK)
+        """Allocate a block of producer ids to this node's broker."""
+        return self._carry_out(plan_producer_ids(self.state, self.node_id), now_ms)
+
+    def alter_partition(
+        self,
+        topics: Sequence[messages.AlterPartitionRequest.TopicData],
+        answered: Answered,
+        failed: Failed,
+        now_ms: int,
+    ) -> None:
+        """Decide soon on ISRs that this node's broker proposes."""
+        self.own_broker.alter_partition(topics, answered, failed)
 
     def unregister_broker(self, broker_id: int, now_ms: int) -> None:
         """Unregister a broker, or raise a KafkaError. This broker itself registers again at once, because it is
         running."""
         self._carry_out(plan_unregister(self.state, broker_id), now_ms, atomic=False)
-        if broker_id == self.node_id and self._registration is not None:
-            self._register(self._registration, -1, now_ms)
+        self.brokers.unregistered(broker_id)
+        if broker_id == self.node_id and self.own_broker.registration is not None:
+            self.own_broker.register(self.own_broker.registration, -1, now_ms)
 
     def add_raft_voter(self, request: messages.AddRaftVoterRequest) -> None:
         raft_voters.add_voter(self.log, request)
@@ -354,4 +336,4 @@ class LocalController:
     def describe_quorum(
         self, request: messages.DescribeQuorumRequest, version: int, now_ms: int
     ) -> messages.DescribeQuorumResponse:
-        return describe_quorum(self.log, request, version, now_ms)
+        return describe_quorum(self.log, self.served.observers, request, version, now_ms)

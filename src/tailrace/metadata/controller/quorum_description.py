@@ -1,8 +1,11 @@
-"""DescribeQuorum of a quorum of one: its only voter is the leader and is always caught up."""
+"""DescribeQuorum of a quorum of one: its only voter is the leader and is always caught up. Observers follow it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tailrace.metadata.decisions.topic_names import CLUSTER_METADATA
+from tailrace.metadata.quorum.served_log import Observer
 from tailrace.metadata.storage.metadata_log import MetadataLog
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicId
@@ -10,7 +13,11 @@ from tailrace.protocol import messages
 
 
 def describe_quorum(
-    log: MetadataLog, request: messages.DescribeQuorumRequest, version: int, now_ms: int
+    log: MetadataLog,
+    observers: Mapping[tuple[int, bytes], Observer],
+    request: messages.DescribeQuorumRequest,
+    version: int,
+    now_ms: int,
 ) -> messages.DescribeQuorumResponse:
     """Describe partition 0 of the metadata topic. A request for anything else gets UNKNOWN_TOPIC_OR_PARTITION."""
     response = messages.DescribeQuorumResponse()
@@ -56,6 +63,21 @@ def describe_quorum(
         leader_epoch=log.epoch,
         high_watermark=log.log.high_watermark,
         current_voters=[voter],
+        observers=[_observer(*key, one, version) for key, one in sorted(observers.items())],
     )
     response.topics = [messages.DescribeQuorumResponse.TopicData(topic_name=CLUSTER_METADATA, partitions=[partition])]
     return response
+
+
+def _observer(
+    node_id: int, directory_id: bytes, one: Observer, version: int
+) -> messages.DescribeQuorumResponse.ReplicaState:
+    described = messages.DescribeQuorumResponse.ReplicaState(
+        replica_id=node_id,
+        log_end_offset=one.end_offset,
+        last_fetch_timestamp=one.fetched_ms,
+        last_caught_up_timestamp=one.caught_up_ms,
+    )
+    if version >= 2:
+        described.replica_directory_id = directory_id
+    return described

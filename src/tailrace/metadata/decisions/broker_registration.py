@@ -96,6 +96,14 @@ def _registered(state: ControlState, broker_id: BrokerId) -> BrokerRegistration:
     return broker
 
 
+def check_epoch(state: ControlState, broker_id: BrokerId, epoch: int) -> None:
+    """Raise STALE_BROKER_EPOCH unless a broker is registered with that epoch."""
+    broker = state.image.brokers.get(broker_id)
+    if broker is None or broker.epoch != epoch:
+        known = "it is not registered" if broker is None else f"its epoch is {broker.epoch}"
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} has sent the epoch {epoch}, but {known}")
+
+
 def plan_unfence(state: ControlState, broker_id: BrokerId) -> Plan[None]:
     """Unfence a broker, and elect leaders for partitions that were waiting for it."""
     broker = _registered(state, broker_id)

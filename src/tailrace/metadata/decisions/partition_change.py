@@ -59,6 +59,7 @@ class PartitionChange:
     removing: list[BrokerId] | None = None
     adding: list[BrokerId] | None = None
     directories: Mapping[BrokerId, bytes] = field(default_factory=dict)  # of replicas that moved
+    recovery: int | None = None  # the recovery state that the leader reports
     stopped_uncleanly: Iterable[BrokerId] = ()
 
     def build(self) -> messages.PartitionChangeRecord | None:
@@ -70,6 +71,7 @@ class PartitionChange:
         work.set_elr_and_isr()
         work.set_last_known_leader()
         work.set_assignment()
+        work.set_recovery()
         record = work.record
         return None if _is_unchanged(record) else record
 
@@ -188,6 +190,10 @@ class _Work:
             record.removing_replicas = self.removing
         if self.adding != list(before.adding_replicas):
             record.adding_replicas = self.adding
+
+    def set_recovery(self) -> None:
+        if self.change.recovery not in (None, self.before.leader_recovery_state):
+            self.record.leader_recovery_state = self.change.recovery
 
 
 def _is_unchanged(record: messages.PartitionChangeRecord) -> bool:

@@ -35,15 +35,19 @@ class OutgoingSecurity:
 def outgoing_security(config: BrokerConfig) -> OutgoingSecurity:
     """Return the security of outgoing connections. Raise InvalidConfig for invalid settings; none for a standalone
     broker."""
-    if not config.roles.is_broker_only:
+    roles = config.roles
+    if not roles.is_broker_only and not (roles.serves_brokers and roles.has_broker):
         return OutgoingSecurity()
-    brokers, controllers = config.inter_broker_listener, config.roles.controller_listener
+    brokers, controllers = config.inter_broker_listener, roles.controller_listener
+    to_brokers = _security(
+        config.static, brokers.name, brokers.security_protocol, "sasl.mechanism.inter.broker.protocol"
+    )
+    if not roles.is_broker_only:
+        return OutgoingSecurity(brokers=to_brokers)  # the controller is this node
     return OutgoingSecurity(
-        brokers=_security(
-            config.static, brokers.name, brokers.security_protocol, "sasl.mechanism.inter.broker.protocol"
-        ),
+        brokers=to_brokers,
         controllers=_security(
-            config.static, controllers, config.roles.controller_protocol, "sasl.mechanism.controller.protocol"
+            config.static, controllers, roles.controller_protocol, "sasl.mechanism.controller.protocol"
         ),
     )
 
