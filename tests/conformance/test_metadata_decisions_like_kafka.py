@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import tests.unit.metadata
-from tailrace.metadata.decisions.partition_change import Election, PartitionChange
-from tailrace.metadata.decisions.replica_placement import UsableBroker, place_replicas
+from tailrace.metadata.decisions.replicas.partition_change import Election, PartitionChange
+from tailrace.metadata.decisions.replicas.replica_placement import UsableBroker, place_replicas
 from tailrace.metadata.image.features import record_versions
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import KafkaError

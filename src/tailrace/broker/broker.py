@@ -24,7 +24,7 @@ from tailrace.protocol.primitives import Buffer
 from tailrace.waiting.outbox import Outbox
 
 if TYPE_CHECKING:  # few nodes are controllers of others, and the import would slow down every start
-    from tailrace.broker.controlling.controller_listener import ControllerListener
+    from tailrace.broker.cluster.controller_listener import ControllerListener
 
 Handle: TypeAlias = Callable[[memoryview, ConnectionContext, int], bool]
 

@@ -1,4 +1,4 @@
-"""Cluster: several brokers inside a Python process, below controllers of Apache Kafka, for tests.
+"""Cluster: several brokers and their controller inside a Python process, for tests.
 
     with tailrace.Cluster(brokers=3) as cluster:
         cluster.create_topic("orders", partitions=6)
@@ -6,9 +6,12 @@
         …
         cluster.leader("orders", 0).crash()
 
-Each broker is a `tailrace.Broker`, with all its methods. The controllers are Java processes on free ports. Everything
-is in one temporary directory, which is removed at the end. A guard process kills the controllers if this process ends
-without `close`. Topics get three replicas, and `acks=all` needs two of them. A smaller cluster has fewer replicas.
+Each broker is a `tailrace.Broker`, with all its methods, and so is `cluster.controller`. Everything is in one temporary
+directory, which is removed at the end. Topics get three replicas, and `acks=all` needs two of them. A smaller cluster
+has fewer replicas.
+
+With `controllers="kafka"`, or a number, the controllers are Apache Kafka's: Java processes on free ports. If this
+process ends without `close`, a guard process kills them and removes the directory.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -37,6 +40,8 @@ from tailrace.local_cluster.cluster_plan import (
     HOST,
     CannotPlan,
     ClusterPlan,
+    Controllers,
+    Node,
     controller_port,
     plan_cluster,
 )
@@ -75,18 +80,25 @@ class Cluster:
         self,
         brokers: int = 3,
         *,
-        controllers: int = 1,
+        controllers: int | str | None = None,
         kafka_home: str | PathLike[str] | None = None,
         config: Mapping[str, object] | None = None,
         **settings: object,
     ) -> None:
-        if brokers < 1 or controllers < 1:
-            raise ValueError(f"a cluster of {brokers} brokers and {controllers} controllers: each must be at least 1")
+        """`controllers` is `tailrace` (default), `kafka`, or a number of Kafka's. `kafka_home` implies Kafka's."""
+        if brokers < 1:
+            raise ValueError(f"a cluster of {brokers} brokers: it must have at least 1")
+        if controllers is None:
+            controllers = "tailrace" if kafka_home is None else "kafka"
+        kinds = Controllers.of(controllers)
+        if kafka_home is not None and not kinds.is_kafka:
+            raise ValueError("kafka_home is for Apache Kafka's controllers: give controllers='kafka'")
         named = {key.replace("_", "."): value for key, value in settings.items()}
         self._properties = {key: property_text(value) for key, value in {**(config or {}), **named}.items()}
-        self._sizes = (brokers, controllers)
+        self._sizes = (brokers, kinds)
         self._kafka_home = None if kafka_home is None else Path(kafka_home).absolute()
         self._brokers: tuple[Broker, ...] = ()
+        self._controller: Broker | None = None  # None: the controllers are Apache Kafka's
         self._controllers: LocalCluster | None = None
         self._resources = ExitStack()
 
@@ -100,11 +112,20 @@ class Cluster:
         return self._brokers
 
     @property
-    def controller_pids(self) -> list[int]:
-        """The ids of the controllers' processes, for tests that kill one."""
-        if self._controllers is None:
+    def controller(self) -> Broker:
+        """The controller, which may crash and restart like a broker. Raise ValueError if it is Apache Kafka's."""
+        if not self._brokers:
             raise NotRunning("the cluster is not running")
-        return [one.pid for one in self._controllers.processes]
+        if self._controller is None:
+            raise ValueError("the controllers are Apache Kafka's: see controller_pids")
+        return self._controller
+
+    @property
+    def controller_pids(self) -> list[int]:
+        """The ids of the processes of Apache Kafka's controllers, for tests that kill one."""
+        if not self._brokers:
+            raise NotRunning("the cluster is not running")
+        return [] if self._controllers is None else [one.pid for one in self._controllers.processes]
 
     @property
     def bootstrap(self) -> str:
@@ -124,9 +145,10 @@ class Cluster:
     # Start and stop
 
     def start(self) -> Self:
-        """Start the controllers and the brokers. Clients can connect when this returns.
+        """Start the controller and the brokers. Clients can connect when this returns.
 
-        Raise ClusterUnavailable if there is no Java, if Kafka's jars cannot be downloaded, or if a setting is wrong.
+        Raise ClusterUnavailable if a setting is wrong, or if Kafka's controllers are requested and there is no Java or
+        their jars cannot be downloaded.
         """
         if self._brokers:
             raise RuntimeError("the cluster is running already")
@@ -141,25 +163,29 @@ class Cluster:
             directory = Path(tempfile.mkdtemp(prefix="tailrace-cluster-"))
             started.callback(shutil.rmtree, directory, ignore_errors=True)
             plan = self._plan(directory)
-            controllers = LocalCluster(replace(plan, brokers=()), self._kafka(), _log.info)
-            started.callback(controllers.stop)
-            controllers.start()
-            started.enter_context(_Guard(directory, [one.pid for one in controllers.processes]))
-            brokers = tuple(
-                Broker(node.data, config={key: node.settings[key] for key in node.settings.keys() - _PLACE})
-                for node in plan.brokers
-            )
+            controller, controllers = None, None
+            if plan.has_kafka:
+                controllers = LocalCluster(replace(plan, brokers=()), self._kafka(), _log.info)
+                started.callback(controllers.stop)
+                controllers.start()
+            started.enter_context(_Guard(directory, [one.pid for one in controllers.processes] if controllers else []))
+            if controllers is None:
+                controller = _embedded(plan.controllers[0], {"log.dirs"})
+                started.callback(_end, controller)
+                controller.start()
+            brokers = tuple(_embedded(node, _PLACE) for node in plan.brokers)
             for broker in brokers:
                 started.callback(_end, broker)
             with ThreadPoolExecutor(len(brokers)) as threads:
                 list(threads.map(Broker.start, brokers))
             for broker in brokers:
                 _await_peers(broker, len(brokers))
-            self._brokers, self._controllers, self._resources = brokers, controllers, started.pop_all()
+            self._brokers, self._controller, self._controllers = brokers, controller, controllers
+            self._resources = started.pop_all()
 
     def _plan(self, directory: Path) -> ClusterPlan:
         brokers, controllers = self._sizes
-        port = _free_ports(controllers)
+        port = _free_ports(controllers.size)
         overrides = {**_QUICK, **self._properties}
         return plan_cluster(directory, brokers=brokers, controllers=controllers, port=port, overrides=overrides)
 
@@ -175,7 +201,7 @@ class Cluster:
 
     def close(self) -> None:
         """Stop all nodes, and remove the temporary directory."""
-        self._brokers, self._controllers = (), None
+        self._brokers, self._controller, self._controllers = (), None, None
         self._resources.close()
 
     def __enter__(self) -> Self:
@@ -204,15 +230,15 @@ class Cluster:
             broker.await_topic(name)
 
     def leader(self, topic: str, partition: int) -> Broker:
-        """Return the broker that leads a partition, as the controllers see it. Raise ValueError if there is none."""
+        """Return the broker that leads a partition, as the controller sees it. Raise ValueError if there is none."""
         known = self._running()[0].metadata.partition(TopicPartition(topic, partition))
         if known is None or known.leader < 0:
             raise ValueError(f"{topic}-{partition} {'does not exist' if known is None else 'has no leader'}")
         return self.brokers[known.leader - FIRST_BROKER]
 
     def heal(self) -> None:
-        """Remove the faults of all brokers."""
-        for broker in self.brokers:
+        """Remove the faults of all brokers and of the controller."""
+        for broker in self.brokers if self._controller is None else (*self.brokers, self._controller):
             broker.heal()
 
     def _running(self) -> list[Broker]:
@@ -220,6 +246,11 @@ class Cluster:
         if not running:
             raise NotRunning("no broker of the cluster is running")
         return running
+
+
+def _embedded(node: Node, own: Collection[str]) -> Broker:
+    """Return a node of the plan as a part of this process. It chooses its `own` settings itself."""
+    return Broker(node.data, config={key: text for key, text in node.settings.items() if key not in own})
 
 
 def _free_ports(controllers: int) -> int:
@@ -255,7 +286,7 @@ class _Guard:
 
     def __init__(self, directory: Path, pids: list[int]) -> None:
         self._process = subprocess.Popen(
-            ["sh", "-c", _GUARD, "guard", str(directory), *map(str, pids)],
+            ["/bin/sh", "-c", _GUARD, "guard", str(directory), *map(str, pids)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

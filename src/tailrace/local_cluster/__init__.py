@@ -1,8 +1,8 @@
-"""A cluster on one machine, as processes: Apache Kafka's controllers and Tailrace brokers.
+"""A cluster on one machine, as processes: a controller of Tailrace, or some of Apache Kafka, and brokers.
 
 cluster_plan.py   ClusterPlan: nodes, ports, folders, settings
 local_cluster.py  LocalCluster: starts and stops the processes in order
 process.py        NodeProcess: one node as a child process
-kafka_program.py  runs Apache Kafka: Java and Kafka's jars
+kafka_program.py  runs Apache Kafka's controllers: Java and Kafka's jars
 maven.py          downloads the jars once and checks them against `kafka_controller.json`
 """

@@ -1,6 +1,6 @@
 """ClusterPlan: the nodes of a cluster on this machine, with their ports, folders and settings.
 
-    DIR/cluster.json                    ids and ports, kept for the next start
+    DIR/cluster.json                    ids, ports and the kind of controllers, kept for the next start
     DIR/controller-3000/                server.properties, controller.log, data/
     DIR/broker-1/                       server.properties, broker.log, data/
 
@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 HOST: Final = "127.0.0.1"
 DEFAULT_BROKERS: Final = 3
@@ -42,6 +42,28 @@ _CONTROLLER_SETTINGS: Final = frozenset({
 # Controllers store this setting as the default of all brokers at the first start (KIP-966). Later, the properties files
 # have no effect on it.
 _STORED_BY_CONTROLLERS: Final = "min.insync.replicas"
+
+
+class Controllers(NamedTuple):
+    """The controllers of a cluster: one of Tailrace, or one or more of Apache Kafka."""
+
+    size: int = 1
+    is_kafka: bool = False
+
+    @classmethod
+    def of(cls, text: str | int) -> Controllers:
+        """Parse `tailrace`, `kafka`, or a number of Kafka's controllers. Raise ValueError."""
+        if text in ("tailrace", "kafka"):
+            return cls(1, text == "kafka")
+        if isinstance(text, str) and not text.isdecimal():
+            raise ValueError(f"{text!r} is neither tailrace, kafka, nor a number of Apache Kafka's controllers")
+        if int(text) < 1:
+            raise ValueError(f"{text} controllers: the number must be at least 1")
+        return cls(int(text), True)
+
+    def __str__(self) -> str:
+        one = "one controller" if self.size == 1 else f"{self.size} controllers"
+        return f"{one} of {'Apache Kafka' if self.is_kafka else 'Tailrace'}"
 
 
 class CannotPlan(Exception):
@@ -88,6 +110,7 @@ class ClusterPlan:
     cluster_id: str
     controllers: tuple[Node, ...]
     brokers: tuple[Node, ...]
+    has_kafka: bool = False  # True if the controllers are Apache Kafka's
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -109,6 +132,7 @@ class ClusterPlan:
     def save(self) -> None:
         document = {
             "clusterId": self.cluster_id,
+            "controllerKind": "kafka" if self.has_kafka else "tailrace",
             "controllers": [
                 {"id": node.node_id, "port": node.port, "directoryId": node.directory_id} for node in self.controllers
             ],
@@ -123,7 +147,7 @@ def plan_cluster(
     directory: Path,
     *,
     brokers: int | None = None,
-    controllers: int | None = None,
+    controllers: Controllers | None = None,
     port: int | None = None,
     metrics_port: int | None = None,
     overrides: Mapping[str, str] | None = None,
@@ -135,20 +159,22 @@ def plan_cluster(
     plan = _saved_plan(directory)
     if plan is None:
         first = DEFAULT_PORT if port is None else port
+        chosen = controllers or Controllers()
         cluster = ClusterPlan(
             directory,
             new_id(),
             tuple(
                 _node(directory, "controller", FIRST_CONTROLLER + number, controller_port(first, number))
-                for number in range(controllers or 1)
+                for number in range(chosen.size)
             ),
             _brokers(directory, first, brokers or DEFAULT_BROKERS),
+            chosen.is_kafka,
         )
     else:
-        if controllers not in (None, len(plan.controllers)):
+        known = Controllers(len(plan.controllers), plan.has_kafka)
+        if controllers not in (None, known):
             raise CannotPlan(
-                f"the cluster in {directory} has {len(plan.controllers)} controllers, not {controllers}: "
-                "choose another --data for a new cluster"
+                f"the cluster in {directory} has {known}, not {controllers}: choose another --data for a new cluster"
             )
         if _STORED_BY_CONTROLLERS in overrides:
             raise CannotPlan(
@@ -203,6 +229,7 @@ def _saved_plan(directory: Path) -> ClusterPlan | None:
                 for one in document["controllers"]
             ),
             tuple(_node(directory, "broker", one["id"], one["port"]) for one in document["brokers"]),
+            document.get("controllerKind", "kafka") == "kafka",
         )
     except (ValueError, KeyError, TypeError) as error:
         raise CannotPlan(f"{path} is damaged ({error!r}): choose another --data for a new cluster") from error

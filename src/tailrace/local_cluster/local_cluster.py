@@ -46,7 +46,10 @@ class StopRequested(Exception):
 
 
 class LocalCluster:
-    def __init__(self, plan: ClusterPlan, kafka: KafkaProgram, report: Report, *, log_level: str = "info") -> None:
+    def __init__(
+        self, plan: ClusterPlan, kafka: KafkaProgram | None, report: Report, *, log_level: str = "info"
+    ) -> None:
+        """`kafka` runs the controllers; None if they are Tailrace's."""
         self.plan = plan
         self.processes: list[NodeProcess] = []
         self.stop_requests = 0
@@ -69,9 +72,11 @@ class LocalCluster:
             node.directory.mkdir(exist_ok=True)
             node.settings_file.write_text(_properties_text(node.settings))
         self.plan.save()
-        self._format([node for node in self.plan.controllers if not node.is_formatted])
+        if self.plan.has_kafka:
+            self._format([node for node in self.plan.controllers if not node.is_formatted])
         self._launch(self.plan.controllers, self._controller_command)
-        self._wait_for("to listen", lambda: [one for one in self._of("controller") if not one.is_listening])
+        if self.plan.has_kafka:
+            self._wait_for("to listen", lambda: [one for one in self._of("controller") if not one.is_listening])
         self._launch(self.plan.brokers, self._broker_command)
         self._wait_for("to be unfenced", self._brokers_not_active)
 
@@ -126,6 +131,7 @@ class LocalCluster:
             return
         self._report(f"formatting {_names(nodes)}")
         options = ("--cluster-id", self.plan.cluster_id, "--initial-controllers", self.plan.initial_controllers)
+        assert self._kafka is not None
         for node in nodes:
             command = self._kafka.command(STORAGE_TOOL, "format", "-c", str(node.settings_file), *options)
             self._formatting.append(NodeProcess(node, command))
@@ -143,6 +149,10 @@ class LocalCluster:
         (self.plan.directory / _PIDS).write_text(" ".join(str(one.pid) for one in self.processes) + "\n")
 
     def _controller_command(self, node: Node) -> list[str]:
+        if not self.plan.has_kafka:
+            identity = [] if node.is_formatted else ["--cluster-id", self.plan.cluster_id]
+            return [*self._broker_command(node), *identity]
+        assert self._kafka is not None
         log4j = node.directory / "log4j2.properties"
         log4j.write_text(LOG4J)
         return self._kafka.command(SERVER, str(node.settings_file), log4j=log4j)

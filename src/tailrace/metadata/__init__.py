@@ -5,7 +5,7 @@ in a cluster request ─► controller/remote_controller.py ─► active contro
 
 image/        the immutable image, and the deltas that make the next one
 decisions/    what the controller decides: a request and an image give records
-controller/   the controller as a broker sees it: inside a standalone node, or a quorum of other nodes
+controller/   the controller as a broker sees it: in the same node, or a quorum of other nodes
 storage/      the metadata log and its snapshots on disk
-quorum/       a broker below a quorum: follows the metadata log and stays registered
+quorum/       following the metadata log as a broker, and serving it as the controller
 """

@@ -109,7 +109,19 @@ def test_a_broker_with_separate_controllers_has_their_addresses() -> None:
         "controller.quorum.voters": "3000@c1:9093,3001@c3:9095",
     }
     config = BrokerConfig.of(log_dirs=["/data"], port=9092, settings=settings)
-    assert config.roles == (True, (("c1", 9093), ("::1", 9094), ("c3", 9095)), "CONTROLLER", "PLAINTEXT")
+    assert config.roles == (True, (("c1", 9093), ("::1", 9094), ("c3", 9095)), "CONTROLLER", "PLAINTEXT", True, False)
+
+
+def test_a_controller_has_only_its_own_listener() -> None:
+    settings = {
+        "process.roles": "controller",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": "CONTROLLER://127.0.0.1:9093",
+    }
+    config = BrokerConfig.of(log_dirs=["/data"], port=9092, settings=settings)
+    assert config.listeners == []
+    assert [str(one) for one in config.controller_listeners] == ["CONTROLLER://127.0.0.1:9093"]
+    assert (config.roles.has_broker, config.roles.serves_brokers) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +137,24 @@ def test_a_broker_with_separate_controllers_has_their_addresses() -> None:
         ({"listeners": "SASL_SSL://:9092"}, "GSSAPI of listener SASL_SSL is not supported"),
         ({"num.partitions": "0"}, "at least 1"),
         ({"num.partitions": "many"}, "must be a number"),
-        ({"process.roles": "controller"}, "controller is not supported"),
+        ({"process.roles": "controller"}, "at least one listener|needs a listener|has no other listeners"),
+        (
+            {
+                "process.roles": "controller",
+                "controller.listener.names": "CONTROLLER",
+                "listeners": "PLAINTEXT://:9092",
+            },
+            "PLAINTEXT is not named in controller.listener.names",
+        ),
+        (
+            {
+                "process.roles": "controller",
+                "controller.listener.names": "CONTROLLER",
+                "listeners": "CONTROLLER://:9093",
+                "controller.quorum.voters": "1@a:1,2@b:2",
+            },
+            "must be the only voter, 1; for more voters, run Apache Kafka's controllers",
+        ),
         ({"process.roles": "broker"}, "controller.listener.names"),
         ({"process.roles": "broker", "controller.listener.names": "CONTROLLER"}, "needs controller.quorum.bootstrap"),
         (_below("controller.quorum.bootstrap.servers", "c1"), "not an address"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tailrace.local_cluster.cluster_plan import CannotPlan, ClusterPlan, new_id, plan_cluster
+from tailrace.local_cluster.cluster_plan import CannotPlan, ClusterPlan, Controllers, new_id, plan_cluster
 
 
 def kept(plan: ClusterPlan) -> ClusterPlan:
@@ -50,7 +51,7 @@ def test_a_setting_of_single_nodes_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_second_plan_has_the_same_cluster_id_and_nodes(tmp_path: Path) -> None:
-    first = kept(plan_cluster(tmp_path, brokers=2, controllers=3, port=20_000))
+    first = kept(plan_cluster(tmp_path, brokers=2, controllers=Controllers.of(3), port=20_000))
     assert plan_cluster(tmp_path) == first
     assert first.initial_controllers.count("@127.0.0.1:2010") == 3
 
@@ -61,8 +62,25 @@ def test_brokers_can_be_added_removed_and_moved_but_not_controllers(tmp_path: Pa
     assert [node.port for node in grown.brokers] == [30_000, 30_001, 30_002, 30_003]
     assert grown.controllers == first.controllers
     assert grown.cluster_id == first.cluster_id
-    with pytest.raises(CannotPlan, match="has 1 controllers, not 3"):
-        plan_cluster(tmp_path, controllers=3)
+    with pytest.raises(CannotPlan, match="has one controller of Tailrace, not 3 controllers of Apache Kafka"):
+        plan_cluster(tmp_path, controllers=Controllers.of("3"))
+
+
+def test_the_kind_of_controllers_is_kept(tmp_path: Path) -> None:
+    kept(plan_cluster(tmp_path, controllers=Controllers.of("kafka")))
+    assert plan_cluster(tmp_path).has_kafka
+    with pytest.raises(CannotPlan, match="has one controller of Apache Kafka, not one controller of Tailrace"):
+        plan_cluster(tmp_path, controllers=Controllers.of("tailrace"))
+    document = json.loads((tmp_path / "cluster.json").read_text())
+    del document["controllerKind"]  # as it was written when all controllers were Apache Kafka's
+    (tmp_path / "cluster.json").write_text(json.dumps(document))
+    assert plan_cluster(tmp_path).has_kafka
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "three", ""])
+def test_a_wrong_kind_of_controllers_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"neither tailrace, kafka, nor a number|must be at least 1"):
+        Controllers.of(text)
 
 
 def test_a_setting_that_the_controllers_store_is_refused_later(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tailrace.metadata.controller.control_state import ControlState, Plan
-from tailrace.metadata.decisions.leadership import partition_change
+from tailrace.metadata.decisions.replicas.leadership import partition_change
 from tailrace.metadata.image.delta import MetadataDelta
 from tailrace.metadata.image.effective_config import EffectiveConfigs
 from tailrace.metadata.image.features import BOOTSTRAP_LEVELS, SUPPORTED

@@ -7,4 +7,6 @@ directory_assignments.py  DirectoryAssignments: reports the log directories of r
 replication.py            Replication: fetches from leaders, proposes ISR changes to the controller
 transaction_peers.py      TransactionPeers: requests about transactions to other brokers
 share_state_peers.py      ShareStatePeers: requests about share group state to other brokers
+controller_listener.py    ControllerListener: requests of other brokers, if this node is their controller; Envelopes
+observer_fetch.py         ObserverFetch: a Fetch of the metadata log that waits for news
 """

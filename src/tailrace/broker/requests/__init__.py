@@ -5,6 +5,7 @@ returns the response, or steps that can pause, or None if the response is sent l
 refuse the whole request.
 
     api_table.py        the APIs that are served: key, versions, handler
+    controller_table.py the APIs at a controller listener
     request_context.py  ConnectionContext, Request, Reply
 
     data/          records: Produce, Fetch, ListOffsets, share fetches
@@ -15,5 +16,6 @@ refuse the whole request.
     topics/        topics, partitions and their replicas, Metadata
     configs/       configs, client quotas, client metrics
     security/      ACLs, SCRAM credentials, delegation tokens, SASL
+    controllers/   what only a controller listener serves: registrations, heartbeats, the metadata log
     cluster/       the cluster, its nodes and their log directories, ApiVersions
 """

@@ -60,7 +60,7 @@ from tailrace.records.batch import CorruptBatch
 from tailrace.waiting.outbox import Outbox
 
 if TYPE_CHECKING:
-    from tailrace.broker.controlling.controller_listener import ControllerListener
+    from tailrace.broker.cluster.controller_listener import ControllerListener
 
 # Errors that an operator has to resolve before the broker can start. The message of each explains the cause.
 REFUSALS = (
@@ -179,7 +179,7 @@ def _open(environment: Environment, config: BrokerConfig, now_ms: int) -> Broker
 def _controller_listener(environment: Environment, services: Services, now_ms: int) -> ControllerListener | None:
     if not services.config.roles.serves_brokers:
         return None
-    from tailrace.broker.controlling.controller_listener import ControllerListener
+    from tailrace.broker.cluster.controller_listener import ControllerListener
 
     return ControllerListener(services, lambda parts, dispatcher: _guard(environment, parts, dispatcher, now_ms))
 

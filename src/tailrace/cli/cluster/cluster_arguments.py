@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.parsing.options import Parsers, add_cluster, add_json, described, natural, port, positive, seconds
+from tailrace.local_cluster.cluster_plan import Controllers
 
 
 def add_cluster_noun(nouns: Parsers) -> None:
@@ -25,13 +26,14 @@ def add_cluster_noun(nouns: Parsers) -> None:
 
 def _add_up(verbs: Parsers) -> None:
     parser = described(
-        verbs.add_parser("up", help="start controllers of Apache Kafka and Tailrace brokers on this machine"),
+        verbs.add_parser("up", help="start a controller and brokers on this machine"),
         """
-        Start a cluster on this machine for trials: one or more controllers of Apache Kafka, and Tailrace brokers. It
-        runs until Ctrl-C and listens on 127.0.0.1 only. The next start uses the same data.
+        Start a cluster on this machine for trials: one controller and several brokers, each a process. It runs until
+        Ctrl-C and listens on 127.0.0.1 only. The next start uses the same data.
 
-        Controllers need Java 17 or newer. Their jars are downloaded once, from Maven Central or from the repository in
-        TAILRACE_MAVEN_REPOSITORY, and kept in the user's cache. With --kafka-home nothing is downloaded.
+        With --controllers kafka, or a number, the controllers are Apache Kafka's and need Java 17 or newer. Their jars
+        are downloaded once, from Maven Central or from the repository in TAILRACE_MAVEN_REPOSITORY, and kept in the
+        user's cache. With --kafka-home nothing is downloaded.
         """,
         """
         examples:
@@ -46,9 +48,10 @@ def _add_up(verbs: Parsers) -> None:
     )
     parser.add_argument(
         "--controllers",
-        metavar="N",
-        type=positive,
-        help="number of controllers (default: 1, or that of the last start)",
+        metavar="KIND",
+        type=_controllers,
+        help="tailrace: one controller of Tailrace; kafka, or a number: controllers of Apache Kafka "
+        "(default: tailrace, or those of the last start)",
     )
     parser.add_argument(
         "--data",
@@ -90,6 +93,13 @@ def _add_node_options(parser: argparse.ArgumentParser) -> None:
         default="info",
         help="lowest level that brokers write to their log files (default: info)",
     )
+
+
+def _controllers(text: str) -> Controllers:
+    try:
+        return Controllers.of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _add_status(verbs: Parsers) -> None:

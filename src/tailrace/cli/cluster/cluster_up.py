@@ -1,4 +1,4 @@
-"""`tailrace cluster up`: controllers of Apache Kafka and Tailrace brokers on this machine, until Ctrl-C.
+"""`tailrace cluster up`: a controller and brokers on this machine, until Ctrl-C. Controllers may be Apache Kafka's.
 
 Progress is printed to standard error. The bootstrap address is printed to standard output when clients can connect.
 SIGINT or SIGTERM stops the brokers, which hand over their leaderships, and then the controllers. A second signal kills
@@ -22,7 +22,7 @@ from tailrace.cli.output import count_text, json_document, print_lines, size_tex
 from tailrace.cli.serving.serve import parse_overrides
 from tailrace.cli.terminal.progress_bar import Progress
 from tailrace.java import JavaMissing, find_java
-from tailrace.local_cluster.cluster_plan import CannotPlan, plan_cluster
+from tailrace.local_cluster.cluster_plan import CannotPlan, Controllers, plan_cluster
 from tailrace.local_cluster.kafka_program import KafkaProgram, NoKafka, controller_jars, installed_jars
 from tailrace.local_cluster.local_cluster import CannotStart, LocalCluster, StopRequested
 from tailrace.local_cluster.maven import VARIABLE, CannotFetch, MavenRepository
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         plan = plan_cluster(
             Path(options.data).absolute(),
             brokers=options.brokers,
-            controllers=options.controllers,
+            controllers=_controllers(options),
             port=options.port,
             metrics_port=options.metrics_port,
             overrides=parse_overrides(options.override),
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         config, _ = split_settings(plan.brokers[0].settings)
         for warning in config.warnings:
             _print_progress(warning)
-        kafka = _kafka(options)
+        kafka = _kafka(options) if plan.has_kafka else None
     except (CannotPlan, InvalidConfig, NoKafka, JavaMissing, CannotFetch) as error:
         raise CommandError(str(error)) from error
     cluster = LocalCluster(plan, kafka, _print_progress, log_level=options.log_level)
@@ -68,6 +68,16 @@ def run(options: argparse.Namespace) -> int:
         cluster.stop()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _controllers(options: argparse.Namespace) -> Controllers | None:
+    """Return the requested controllers. --kafka-home alone requests one of Apache Kafka's."""
+    chosen: Controllers | None = options.controllers
+    if options.kafka_home is None:
+        return chosen
+    if chosen is not None and not chosen.is_kafka:
+        raise CommandError("--kafka-home is for Apache Kafka's controllers: give --controllers kafka, or leave it out")
+    return chosen or Controllers(is_kafka=True)
 
 
 def _kafka(options: argparse.Namespace) -> KafkaProgram:

@@ -1,7 +1,10 @@
-"""The controller as a broker sees it: LocalController inside a standalone node, RemoteController below a quorum.
+"""The controller as a broker sees it: LocalController in the same node, RemoteController below a quorum.
 
 controller.py          Controller: the interface of both
-local_controller.py    LocalController: the controller of a cluster of one
+local_controller.py    LocalController: the only controller of a cluster
+broker_control.py      the brokers below a LocalController: registration, heartbeats, ISRs, elections by itself
+broker_sessions.py     the time of each broker's last heartbeat, and how far it has read the metadata
+own_broker.py          the broker in the process of a LocalController
 control_state.py       the input and the result of a decision
 token_control.py       delegation tokens of a LocalController
 topic_control.py       topics and partitions that a LocalController creates, with pauses if they are many

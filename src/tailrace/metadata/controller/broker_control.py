@@ -2,9 +2,9 @@
 
     register ──► heartbeat … heartbeat ──► (controlled shutdown) ──► no heartbeat for a session: fenced
 
-It also does what a controller does by itself: it fences silent brokers, moves leaderships back to preferred replicas,
-elects unclean leaders where that is allowed, and writes a NoOpRecord when nothing else was written for
-metadata.max.idle.interval.ms, so that observers see time pass.
+Some decisions need no request. Silent brokers are fenced. Leaderships move back to preferred replicas. Unclean leaders
+are elected where that is allowed. If nothing else was written for metadata.max.idle.interval.ms, a NoOpRecord is
+written, so that observers see time pass.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from tailrace.metadata.controller.broker_sessions import BrokerSessions
 from tailrace.metadata.controller.control_state import ControlState
-from tailrace.metadata.decisions.broker_heartbeat import BrokerState, Progress, plan_heartbeat
-from tailrace.metadata.decisions.broker_registration import check_epoch, plan_fence, plan_register
-from tailrace.metadata.decisions.isr_changes import plan_alter_partition
-from tailrace.metadata.decisions.leader_balance import plan_balance, plan_unclean_elections
-from tailrace.metadata.decisions.producer_ids import plan_producer_ids
-from tailrace.metadata.decisions.reassignment import plan_assign_directories
+from tailrace.metadata.decisions.brokers.broker_heartbeat import BrokerState, Progress, plan_heartbeat
+from tailrace.metadata.decisions.brokers.broker_registration import check_epoch, plan_fence, plan_register
+from tailrace.metadata.decisions.brokers.producer_ids import plan_producer_ids
+from tailrace.metadata.decisions.replicas.isr_changes import plan_alter_partition
+from tailrace.metadata.decisions.replicas.leader_balance import plan_balance, plan_unclean_elections
+from tailrace.metadata.decisions.replicas.reassignment import plan_assign_directories
 from tailrace.metadata.image.features import VersionRange
 from tailrace.metadata.image.registrations import (
     BrokerRegistration,
@@ -209,12 +209,13 @@ class BrokerControl:
 
     def tick(self, now_ms: int) -> None:
         """Fence silent brokers, and do the periodic work that is due."""
-        for broker_id, epoch in self._sessions.take_expired(now_ms):
+        for broker_id, epoch in self._sessions.expired(now_ms):
             known = self._log.image.brokers.get(broker_id)
             if known is not None and known.epoch == epoch and not known.fenced:
                 _log.warning("broker fenced: its session has expired", extra=fields(broker=broker_id, epoch=epoch))
                 self._commit(plan_fence(self._state(), broker_id).records, now_ms, atomic=False)
                 self._sessions.note_read(broker_id, -1, is_fenced=True)
+            self._sessions.end(broker_id, epoch)
         if self._unclean_ms is not None and now_ms >= self._unclean_ms:
             is_more = self._run(plan_unclean_elections, now_ms)
             self._unclean_ms = now_ms if is_more else now_ms + self._settings.unclean_interval_ms
@@ -238,6 +239,7 @@ class BrokerControl:
             self._idle_since = end, now_ms
         elif now_ms - self._idle_since[1] >= self._settings.idle_interval_ms:
             self._commit([messages.NoOpRecord()], now_ms)
+            self._idle_since = self._log.next_offset, now_ms
 
     def next_deadline_ms(self) -> int | None:
         due = [self._sessions.next_deadline_ms(), self._balance_ms, self._unclean_ms]

@@ -1,4 +1,4 @@
-"""BrokerSessions: what the controller learns from heartbeats, which is not in the metadata.
+"""BrokerSessions: facts from heartbeats that are not in the metadata.
 
 A broker has a session for broker.session.timeout.ms after each heartbeat. A registration alone begins none. When the
 controller starts, each unfenced broker gets a session. Time in which the controller itself did not run does not count,
@@ -66,16 +66,17 @@ class BrokerSessions:
 
     # Expiry
 
-    def take_expired(self, now_ms: int) -> list[tuple[BrokerId, int]]:
-        """Return and forget the expired sessions, as (broker, epoch)."""
+    def expired(self, now_ms: int) -> list[tuple[BrokerId, int]]:
+        """Return the expired sessions, as (broker, epoch)."""
         if self._checked_ms is not None and now_ms - self._checked_ms > self._timeout_ms // 2:
             idle_ms = now_ms - self._checked_ms
             self._contacts = {key: min(contact_ms + idle_ms, now_ms) for key, contact_ms in self._contacts.items()}
         self._checked_ms = now_ms
-        expired = [key for key, contact_ms in self._contacts.items() if now_ms - contact_ms > self._timeout_ms]
-        for key in expired:
-            del self._contacts[key]
-        return expired
+        return [key for key, contact_ms in self._contacts.items() if now_ms - contact_ms > self._timeout_ms]
+
+    def end(self, broker_id: BrokerId, epoch: int) -> None:
+        """End a session that has expired."""
+        self._contacts.pop((broker_id, epoch), None)
 
     def next_deadline_ms(self) -> int | None:
         """Return when to look for expired sessions again; None without sessions."""

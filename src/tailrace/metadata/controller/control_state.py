@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from tailrace.metadata.decisions.replica_placement import NextInt
+from tailrace.metadata.decisions.replicas.replica_placement import NextInt
 from tailrace.metadata.image.effective_config import EffectiveConfigs
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.configs.config_definitions import definition

@@ -30,15 +30,14 @@ from tailrace.metadata.decisions import (
     client_quotas,
     config_changes,
     feature_updates,
-    leadership,
-    reassignment,
     scram_credentials,
 )
-from tailrace.metadata.decisions.broker_registration import plan_unregister
+from tailrace.metadata.decisions.brokers.broker_registration import plan_unregister
+from tailrace.metadata.decisions.brokers.producer_ids import plan_producer_ids
 from tailrace.metadata.decisions.config_changes import MayAlter
 from tailrace.metadata.decisions.config_validation import BrokerCheck
-from tailrace.metadata.decisions.producer_ids import plan_producer_ids
-from tailrace.metadata.decisions.replica_placement import NextInt
+from tailrace.metadata.decisions.replicas import leadership, reassignment
+from tailrace.metadata.decisions.replicas.replica_placement import NextInt
 from tailrace.metadata.decisions.topic_deletion import plan_delete_topics
 from tailrace.metadata.image.effective_config import EffectiveConfigs
 from tailrace.metadata.image.features import ELIGIBLE_LEADER_REPLICAS_VERSION, SUPPORTED

@@ -13,14 +13,14 @@ from typing import TypeVar
 
 from tailrace.metadata.controller.broker_control import BrokerControl, Commit
 from tailrace.metadata.controller.control_state import ControlState, Plan
-from tailrace.metadata.decisions.broker_registration import (
+from tailrace.metadata.decisions.brokers.broker_registration import (
     plan_directories,
     plan_fence,
     plan_leave,
     plan_register,
     plan_unfence,
 )
-from tailrace.metadata.decisions.reassignment import plan_assign_directories
+from tailrace.metadata.decisions.replicas.reassignment import plan_assign_directories
 from tailrace.metadata.image.registrations import BrokerRegistration
 from tailrace.metadata.storage.metadata_log import MetadataLog
 from tailrace.model.errors import ErrorCode, KafkaError

@@ -24,7 +24,7 @@ from tailrace.metadata.controller.control_state import (
     free_of_charge,
 )
 from tailrace.metadata.decisions.config_changes import plan_new_topic_configs
-from tailrace.metadata.decisions.replica_placement import place_replicas, usable_brokers
+from tailrace.metadata.decisions.replicas.replica_placement import place_replicas, usable_brokers
 from tailrace.metadata.decisions.topic_names import CLUSTER_METADATA, collision_key, may_collide, name_problem
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError

@@ -26,7 +26,7 @@ from tailrace.protocol.messages import FetchRequest, FetchResponse, FetchSnapsho
 
 BYTES_MAX: Final = 1024 * 1024  # in one response, unless the first batch is larger
 OBSERVERS_MAX: Final = 1_000
-OBSERVER_EXPIRY_MS: Final = 300_000  # an observer that is silent for so long is not described any more
+OBSERVER_EXPIRY_MS: Final = 300_000  # an observer without a fetch for this time is forgotten
 
 Asked = FetchRequest.FetchPartition
 Answer = FetchResponse.PartitionData

@@ -29,7 +29,7 @@ from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import DirectoryIdentity
 from tailrace.log.disk.files import Files, join
 from tailrace.metadata.controller.control_state import ControlState
-from tailrace.metadata.decisions.broker_registration import plan_fence
+from tailrace.metadata.decisions.brokers.broker_registration import plan_fence
 from tailrace.metadata.image.delta import MetadataDelta
 from tailrace.metadata.image.effective_config import EffectiveConfigs
 from tailrace.metadata.image.features import RELEASES

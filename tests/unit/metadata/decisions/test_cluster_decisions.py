@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.metadata.decisions.broker_registration import (
+from tailrace.metadata.decisions.brokers.broker_registration import (
     plan_directories,
     plan_fence,
     plan_leave,
@@ -14,15 +14,15 @@ from tailrace.metadata.decisions.broker_registration import (
     plan_unfence,
     plan_unregister,
 )
-from tailrace.metadata.decisions.leadership import (
+from tailrace.metadata.decisions.replicas.leadership import (
     plan_elect_leaders,
 )
-from tailrace.metadata.decisions.reassignment import (
+from tailrace.metadata.decisions.replicas.reassignment import (
     list_reassignments,
     plan_alter_reassignments,
     plan_assign_directories,
 )
-from tailrace.metadata.decisions.replica_placement import UsableBroker, place_replicas, usable_brokers
+from tailrace.metadata.decisions.replicas.replica_placement import UsableBroker, place_replicas, usable_brokers
 from tailrace.metadata.decisions.topic_creation import plan_create_partitions, plan_create_topics
 from tailrace.metadata.image.partition_registration import RECOVERING
 from tailrace.model.errors import ErrorCode, KafkaError

@@ -10,5 +10,5 @@ assign_replicas_to_dirs.py    a broker reports the log directories of its replic
 controller_registration.py    a controller reports its addresses
 describe_cluster.py           the controllers, or the brokers, of the cluster
 
-`broker/controlling/controller_listener.py` handles an Envelope.
+`broker/cluster/controller_listener.py` handles an Envelope.
 """

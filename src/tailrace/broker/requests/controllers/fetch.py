@@ -9,7 +9,7 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.controlling.observer_fetch import METADATA_CHANGED, ObserverFetch
+from tailrace.broker.cluster.observer_fetch import METADATA_CHANGED, ObserverFetch
 from tailrace.broker.replies import Replies
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
 from tailrace.broker.requests.request_context import Request

@@ -8,7 +8,7 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.controlling.observer_fetch import leader_endpoints
+from tailrace.broker.cluster.observer_fetch import leader_endpoints
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import Operation

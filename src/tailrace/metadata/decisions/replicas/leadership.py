@@ -1,4 +1,4 @@
-"""Leaders and ISRs when brokers start and stop; ElectLeaders and AlterPartition: the decisions."""
+"""Leaders and ISRs when brokers start and stop, and ElectLeaders: the decisions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from tailrace.metadata.controller.control_state import NO_ERROR, ApiError, ControlState, Plan
-from tailrace.metadata.decisions.partition_change import Election, PartitionChange
+from tailrace.metadata.decisions.replicas.partition_change import Election, PartitionChange
 from tailrace.metadata.image.image import TopicImage
 from tailrace.metadata.image.partition_registration import NO_LEADER
 from tailrace.model.errors import ErrorCode

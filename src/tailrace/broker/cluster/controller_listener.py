@@ -15,7 +15,7 @@ from dataclasses import replace
 from ipaddress import ip_address
 from typing import Any, Final
 
-from tailrace.broker.controlling.observer_fetch import METADATA_CHANGED
+from tailrace.broker.cluster.observer_fetch import METADATA_CHANGED
 from tailrace.broker.dispatcher import Dispatcher
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
 from tailrace.broker.requests.controller_table import CONTROLLER_TABLE, FORWARDABLE

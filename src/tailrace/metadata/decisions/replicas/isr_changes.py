@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tailrace.metadata.controller.control_state import ControlState, Plan
-from tailrace.metadata.decisions.broker_registration import check_epoch
-from tailrace.metadata.decisions.leadership import partition_change
-from tailrace.metadata.decisions.partition_change import Election
+from tailrace.metadata.decisions.brokers.broker_registration import check_epoch
+from tailrace.metadata.decisions.replicas.leadership import partition_change
+from tailrace.metadata.decisions.replicas.partition_change import Election
 from tailrace.metadata.image.image import TopicImage
 from tailrace.metadata.image.partition_registration import (
     NO_LEADER_CHANGE,

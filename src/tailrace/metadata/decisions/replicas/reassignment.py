@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tailrace.metadata.controller.control_state import NO_ERROR, ApiError, ControlState, Plan
-from tailrace.metadata.decisions.leadership import leader_and_isr_changes, partition_change
-from tailrace.metadata.decisions.partition_change import Election, PartitionChange
+from tailrace.metadata.decisions.replicas.leadership import leader_and_isr_changes, partition_change
+from tailrace.metadata.decisions.replicas.partition_change import Election, PartitionChange
 from tailrace.metadata.decisions.topic_creation import check_replicas
 from tailrace.metadata.image.image import TopicImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration

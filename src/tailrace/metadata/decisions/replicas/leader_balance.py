@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 from tailrace.metadata.controller.control_state import ControlState, Plan
-from tailrace.metadata.decisions.leadership import leader_and_isr_changes, partition_change, without_leader
-from tailrace.metadata.decisions.partition_change import Election
+from tailrace.metadata.decisions.replicas.leadership import leader_and_isr_changes, partition_change, without_leader
+from tailrace.metadata.decisions.replicas.partition_change import Election
 from tailrace.metadata.image.image import TopicImage
 from tailrace.protocol.message import Message
 

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from tailrace.metadata.controller.control_state import ControlState, Plan
-from tailrace.metadata.decisions.broker_registration import (
+from tailrace.metadata.decisions.brokers.broker_registration import (
     check_epoch,
     plan_directories,
     plan_fence,
@@ -40,7 +40,7 @@ class BrokerState(Enum):
 
 
 class Progress(NamedTuple):
-    """What the controller knows about brokers besides the metadata."""
+    """Facts about brokers that are not in the metadata."""
 
     registered_at: Offset  # the offset of the broker's registration
     leaving_since: Offset | None  # where the controlled shutdown began; None if there is none

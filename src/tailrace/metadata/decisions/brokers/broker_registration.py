@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tailrace.metadata.controller.control_state import ControlState, Plan
-from tailrace.metadata.decisions.leadership import leader_and_isr_changes, with_isr_or_elr, without_leader
+from tailrace.metadata.decisions.replicas.leadership import leader_and_isr_changes, with_isr_or_elr, without_leader
 from tailrace.metadata.image.features import DISABLED, METADATA_VERSION
 from tailrace.metadata.image.registrations import BrokerRegistration, is_reserved
 from tailrace.model.errors import ErrorCode, KafkaError
