@@ -145,7 +145,7 @@ def test_records_survive_the_crash_of_their_leader(controllers: str) -> None:
     assert asyncio.run(restarted()) == 3
 
 
-def test_brokers_go_on_while_their_controller_is_down() -> None:
+def test_brokers_serve_while_their_controller_is_down() -> None:
     with tailrace.Cluster() as cluster:
         cluster.create_topic("orders")
         assert produce(cluster.bootstrap, "orders", 0, [b"a"]) == [0]
