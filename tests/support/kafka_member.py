@@ -7,12 +7,13 @@ from pathlib import Path
 
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_controllers import KafkaControllers
+from tests.support.tailrace_controller import TailraceController
 
 
 class KafkaMember(KafkaBroker):
     def __init__(
         self,
-        controllers: KafkaControllers,
+        controllers: KafkaControllers | TailraceController,
         directory: Path,
         node_id: int,
         properties: Mapping[str, str] | None = None,

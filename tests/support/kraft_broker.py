@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.kafka_controllers import KafkaControllers
+from tests.support.tailrace_controller import TailraceController
 from tests.support.tailrace_process import TailraceProcess
 
 ALONE = {
@@ -18,7 +19,10 @@ ALONE = {
 
 
 def kraft_broker(
-    controllers: KafkaControllers, data: Path, node_id: int = 1, settings: dict[str, str] | None = None
+    controllers: KafkaControllers | TailraceController,
+    data: Path,
+    node_id: int = 1,
+    settings: dict[str, str] | None = None,
 ) -> TailraceProcess:
     """Return a broker that is not started yet. Its internal topics have one replica, unless the settings differ."""
     chosen = {

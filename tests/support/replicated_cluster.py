@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
+from tests.support.tailrace_controller import TailraceController
 from tests.support.tailrace_process import TailraceProcess
 
 PATIENCE_S = 60
@@ -114,7 +115,7 @@ class ReplicatedCluster:
 
 @contextmanager
 def brokers_below(
-    controllers: KafkaControllers,
+    controllers: KafkaControllers | TailraceController,
     directory: Path,
     settings: Mapping[str, str],
     *,
