@@ -128,6 +128,7 @@ class BrokerControl:
             _registration(request),
             next_offset=self._log.next_offset,
             previous_epoch=request.previous_broker_epoch,
+            kraft_version=self._log.quorum.kraft_version,
         )
         if is_other:
             self._sessions.forget(request.broker_id)

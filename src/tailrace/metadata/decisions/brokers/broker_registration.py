@@ -9,11 +9,12 @@ because they may have lost records.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tailrace.metadata.controller.control_state import ControlState, Plan
 from tailrace.metadata.decisions.replicas.leadership import leader_and_isr_changes, with_isr_or_elr, without_leader
-from tailrace.metadata.image.features import DISABLED, METADATA_VERSION
+from tailrace.metadata.image.features import DISABLED, KRAFT_VERSION, METADATA_VERSION
 from tailrace.metadata.image.registrations import BrokerRegistration, is_reserved
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, Offset
@@ -22,11 +23,12 @@ from tailrace.protocol.message import Message
 
 
 def plan_register(
-    state: ControlState, new: BrokerRegistration, *, next_offset: Offset, previous_epoch: int
+    state: ControlState, new: BrokerRegistration, *, next_offset: Offset, previous_epoch: int, kraft_version: int = 0
 ) -> Plan[int]:
-    """Plan a registration; the result is the broker's epoch. `previous_epoch`: stored by its last clean stop, or -1."""
+    """Plan a registration; the result is the broker's epoch. `previous_epoch`: stored by its last clean stop, or -1.
+    `kraft_version` is the finalized level of the quorum, which is not in the image."""
     _check_directories(state, new)
-    _check_features(state, new)
+    _check_features(new, {**state.image.features, KRAFT_VERSION: kraft_version})
     image = state.image
     existing = image.brokers.get(new.id)
     records: list[Message] = []
@@ -74,13 +76,13 @@ def _check_directories(state: ControlState, new: BrokerRegistration) -> None:
             )
 
 
-def _check_features(state: ControlState, new: BrokerRegistration) -> None:
+def _check_features(new: BrokerRegistration, finalized: Mapping[str, int]) -> None:
     """Raise UNSUPPORTED_VERSION if the broker does not support the finalized level of a feature."""
     if METADATA_VERSION not in new.features:
         raise KafkaError(
             ErrorCode.INVALID_REGISTRATION, f"broker {new.id} does not report the metadata.version it supports"
         )
-    levels = {name: state.image.features.get(name, 0) for name in new.features} | dict(state.image.features)
+    levels = {name: finalized.get(name, 0) for name in new.features} | dict(finalized)
     for name, level in levels.items():
         supported = new.features.get(name, DISABLED)
         if level not in supported:
