@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,43 +11,16 @@ from tailrace.log.directories.data_directory import read_data_directory
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.inspect.offline import open_exact
 from tailrace.log.inspect.verify import verify_partition
-from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicId
-from tailrace.tiers.stores.aiven.aiven_store import AivenStore
-from tailrace.tiers.stores.aiven.blobs import DiskBlobs
-from tailrace.tiers.stores.local_store import LocalStore
-from tailrace.tiers.stores.remote_store import RemoteStore
 from tailrace.tiers.stores.view.opening import open_view
 from tailrace.tiers.stores.view.segment_chain import Link, Span, chain, newest
 from tailrace.tiers.stores.view.tier_listing import NotATier
 from tests.support.command import tailrace
-from tests.support.small_logs import NOW_MS, append, end_transaction, open_small, replicate
+from tests.support.small_logs import NOW_MS, open_small
+from tests.support.tier_makers import LAYOUTS, Make, small_log
 from tests.support.tiered_logs import copy_log
 
 FILES = DiskFiles()
-Make = Callable[[str], RemoteStore]
-LAYOUTS: dict[str, Make] = {
-    "local": lambda directory: LocalStore(directory, FILES, lambda: 0),
-    "aiven": lambda directory: AivenStore(DiskBlobs(directory, FILES), FILES, lambda: 0, chunk_size=1000),
-    "aiven compressed": lambda directory: AivenStore(
-        DiskBlobs(directory, FILES), FILES, lambda: 0, chunk_size=1000, compress=True
-    ),
-}
-
-
-def small_log(folder: Path, segments: int = 3) -> PartitionLog:
-    """Make a log with an aborted transaction in its second segment."""
-    FILES.make_directory(str(folder))
-    log = open_small(FILES, {"index.interval.bytes": "200"}, folder=str(folder))
-    for part in range(segments):
-        for number in range(30):
-            append(log, f"{part} {number} ".encode() * 10, timestamp=NOW_MS + part * 1000 + number)
-        if part == 1:
-            append(log, b"aborted", producer_id=7, producer_epoch=0, sequence=0, transactional=True)
-            end_transaction(log, 7, commit=False)
-        replicate(log)
-        log.roll(NOW_MS)
-    return log
 
 
 def lines(*arguments: str) -> list[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from tailrace.client.settings import ClientSettings
 from tailrace.model.ids import TopicPartition
 from tailrace.object_stores.settings import StoreSettings
+from tailrace.object_stores.store_address import Place
 from tailrace.spark.option_values import CLUSTER_OPTIONS, OptionNames, OptionValues, client_settings
 from tailrace.spark.source.errors import WrongOption
 from tailrace.spark.source.planning.offset_ranges import (
@@ -31,6 +32,7 @@ _SELECTIONS = ("subscribe", "subscribePattern", "assign")
 _OWN = (
     *_SELECTIONS,
     "path",
+    "remote.path",
     *STORE_OPTIONS,
     "startingOffsets",
     "startingOffsetsByTimestamp",
@@ -142,6 +144,7 @@ class ReadOptions:
     no_match_is_latest: bool = False
     without_commit: str | None = None  # earliest, latest or error; None: earliest, if the group has any commit
     path: str | None = None
+    remote_path: str | None = None  # the remote segments of tiered storage
     store: StoreSettings | None = None  # for a path in an object store
     wire: WireOptions | None = None
     read_committed: bool = False
@@ -166,10 +169,11 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
     options.check_names()
     starting, ending = _starting(options, is_stream), _ending(options, is_stream)
     wire = _wire(options)
-    place = place_of(options)
+    place, is_remote_log = _place(options)
     if place is None and wire is None:
         raise WrongOption(
-            "the source is missing: set path (a data directory) or kafka.bootstrap.servers (a running cluster)"
+            "the source is missing: set path (a data directory), remote.path (a store of tiered storage) or "
+            "kafka.bootstrap.servers (a running cluster)"
         )
     if wire is None:
         for name in options.given_of(_KAFKA):
@@ -191,7 +195,8 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         no_match_is_latest=options.choice("startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
         == "latest",
         without_commit=_without_commit(options, starting),
-        path=None if place is None else place.path,
+        path=None if place is None or is_remote_log else place.path,
+        remote_path=place.path if place is not None and is_remote_log else None,
         store=None if place is None else place.settings,
         wire=wire,
         read_committed=options.choice(
@@ -212,6 +217,18 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         commit_group=_commit_group(options, wire),
         warnings=tuple(options.warnings),
     )
+
+
+def _place(options: OptionValues) -> tuple[Place | None, bool]:
+    """Return the location of the files, and True if they are remote segments."""
+    if options.get("remote.path") is None:
+        return place_of(options), False
+    if options.get("path") is not None:
+        raise WrongOption(
+            "path and remote.path cannot both be set: the tail of the log comes from kafka.bootstrap.servers, and the "
+            "older records from remote.path"
+        )
+    return place_of(options, "remote.path"), True
 
 
 def _commit_group(options: OptionValues, wire: WireOptions | None) -> str | None:

@@ -23,9 +23,9 @@ STORE_OPTIONS = (*_HADOOP, *_HADOOP.values(), "anonymous")
 _AMAZON_ONLY = ("region", "accessKey", "secretKey", "sessionToken", "roleArn")
 
 
-def place_of(options: OptionValues) -> Place | None:
-    """Return the location in `path`; None without one."""
-    given = options.get("path")
+def place_of(options: OptionValues, name: str = "path") -> Place | None:
+    """Return the location in an option, by default `path`; None without one."""
+    given = options.get(name)
     given_values = {name: _given_value(options, name) for name in _HADOOP}
     settings = StoreSettings(
         endpoint_override=given_values["endpointOverride"],
@@ -43,11 +43,11 @@ def place_of(options: OptionValues) -> Place | None:
             place = parse_place(given, settings)
         except WrongAddress as error:
             raise WrongOption(
-                f"path must be a directory that every worker sees, or an address such as s3://bucket/prefix: {error}"
+                f"{name} must be a directory that every worker sees, or an address such as s3://bucket/prefix: {error}"
             ) from None
     if place is None or place.settings is None:
-        for name in options.given_of([name.lower() for name in STORE_OPTIONS]):
-            options.warnings.append(f"{name} has no effect: it is for a path in an object store")
+        for one in options.given_of([one.lower() for one in STORE_OPTIONS]):
+            options.warnings.append(f"{one} has no effect: it is for a path in an object store")
     else:
         _check(place.path.partition("://")[0], given_values, place.settings)
     return place

@@ -46,14 +46,19 @@ class Transport(Bounds, Protocol):
 def open_transport(options: ReadOptions) -> Transport:
     """Return a transport for files if there is a path, with offsets of the cluster if it is given too.
 
-    Without a path, the transport reads from the cluster.
+    With the path of a remote store, older records are read from there, and the others from the cluster. Without a
+    path, the transport reads from the cluster.
     """
     from tailrace.object_stores.opening import files_of
     from tailrace.object_stores.store_address import Place
     from tailrace.spark.source.transports.files_transport import FilesTransport
+    from tailrace.spark.source.transports.tier_transport import TierTransport
     from tailrace.spark.source.transports.wire_transport import WireTransport
 
     wire = None if options.wire is None else WireTransport(options.wire, read_committed=options.read_committed)
+    if options.remote_path is not None:
+        files = files_of(Place(options.remote_path, options.store))
+        return TierTransport(options.remote_path, files, wire, read_committed=options.read_committed)
     if options.path is not None:
         files = files_of(Place(options.path, options.store))
         return FilesTransport(options.path, read_committed=options.read_committed, cluster=wire, files=files)

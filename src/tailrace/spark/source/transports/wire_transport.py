@@ -48,7 +48,7 @@ class WireTransport:
         return self._cluster
 
     def partitions(self, selection: Selection, *, missing_ok: bool = False) -> list[TopicPartition]:
-        with _as_source_errors(self._options.bootstrap):
+        with as_source_errors(self._options.bootstrap):
             if selection.pattern is not None:
                 topics = [
                     topic
@@ -73,7 +73,7 @@ class WireTransport:
 
     def identities(self, selection: Selection, *, missing_ok: bool = False) -> dict[str, TopicIdentity]:
         names = {partition.topic for partition in self.partitions(selection, missing_ok=missing_ok)}
-        with _as_source_errors(self._options.bootstrap):
+        with as_source_errors(self._options.bootstrap):
             cluster_id = self.cluster.metadata.cluster_id or ""
             topics = [self.cluster.topic(name) for name in sorted(names)]
         return {
@@ -82,21 +82,28 @@ class WireTransport:
         }
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
-        with _as_source_errors(self._options.bootstrap):
+        with as_source_errors(self._options.bootstrap):
             return earliest_offsets(self.cluster, partitions)
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
-        with _as_source_errors(self._options.bootstrap):
+        with as_source_errors(self._options.bootstrap):
             return latest_offsets(self.cluster, partitions, self._isolation)
 
     def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Offset | None]:
-        with _as_source_errors(self._options.bootstrap):
+        with as_source_errors(self._options.bootstrap):
             found = find_offsets(self.cluster, times)
         return {partition: None if one is None else one.offset for partition, one in found.items()}
 
     def slices(self, ranges: Sequence[OffsetRange], options: ReadOptions) -> list[FetchSlice]:
         parts = split_by_count(ranges, min_slices=options.min_partitions, max_offsets=options.max_records_per_partition)
         return [FetchSlice(part, self._options, options.read_committed) for part in parts]
+
+    @property
+    def bootstrap(self) -> str:
+        return self._options.bootstrap
+
+    def slice_of(self, wanted: OffsetRange) -> FetchSlice:
+        return FetchSlice(wanted, self._options, self._isolation is IsolationLevel.READ_COMMITTED)
 
     def refresh(self) -> None:
         """Do nothing: offsets and topics are queried with every call."""
@@ -157,7 +164,7 @@ class FetchSlice:
     def _gone(self, cluster: ClusterClient, position: Offset, fail_on_data_loss: bool) -> Offset:
         """Return the offset to continue at if the broker does not have `position`, or raise OffsetRangeLost."""
         partition, _, end = self.range
-        with _as_source_errors(self.wire.bootstrap):
+        with as_source_errors(self.wire.bootstrap):
             log_start = earliest_offsets(cluster, [partition])[partition]
         if log_start > position:
             if fail_on_data_loss:
@@ -204,7 +211,7 @@ def _isolation(read_committed: bool) -> IsolationLevel:
 
 
 @contextmanager
-def _as_source_errors(bootstrap: str) -> Iterator[None]:
+def as_source_errors(bootstrap: str) -> Iterator[None]:
     """Raise client errors as errors of the source."""
     try:
         yield

@@ -45,10 +45,12 @@ class TierView:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The segments of a partition that the cluster has copied completely, by their ids."""
+    """The segments of a partition that the cluster has copied completely, by their ids, and the offsets to read."""
 
     topic_id: TopicId
     segments: Mapping[str, RemoteSegment]
+    start: Offset
+    end: Offset
 
 
 def open_view(
@@ -105,19 +107,28 @@ def _open_partition(
     known: Known | None,
     made: dict[TopicPartition, tuple[dict[str, Source], list[Link]]],
 ) -> None:
-    found = {one.segment_id: one for one in stored.readable(files)}
-    if known is not None:
-        found = {name: one for name, one in found.items() if name in known.segments}
-    single = {name: SingleSegment(files, stored, one) for name, one in found.items()}
-    spans: dict[str, Span] = {}
-    work = (
-        partial(_add_span, one, None if known is None else known.segments[name], spans, stored.problems)
-        for name, one in single.items()
-    )
-    run_together(files, work)
-    top = newest(spans.values())
-    lineage = () if top is None else single[str(top.key)].lineage()
-    links = chain(spans.values(), lineage)
+    complete = {one.segment_id: one for one in stored.complete(files)}
+    if known is None:
+        found = {one.segment_id: one for one in stored.with_manifests(files, list(complete.values()))}
+        single = {name: SingleSegment(files, stored, one) for name, one in found.items()}
+        spans: dict[str, Span] = {}
+        run_together(files, (partial(_add_span, one, spans, stored.problems) for one in single.values()))
+        top = newest(spans.values())
+        lineage = () if top is None else single[str(top.key)].lineage()
+        links = chain(spans.values(), lineage)
+    else:
+        # The cluster's metadata is enough to choose the segments. Only those that will be read are opened.
+        complete = {name: one for name, one in complete.items() if name in known.segments}
+        spans = {name: _known_span(name, known.segments[name]) for name in complete}
+        top = newest(spans.values())
+        lineage = ()
+        if top is not None:
+            newest_one = stored.with_manifests(files, [complete[str(top.key)]])
+            lineage = SingleSegment(files, stored, newest_one[0]).lineage() if newest_one else ()
+        links = [one for one in chain(spans.values(), lineage) if one.start < known.end and known.start < one.end]
+        chosen = stored.with_manifests(files, [complete[str(one.key)] for one in links])
+        single = {one.segment_id: SingleSegment(files, stored, one) for one in chosen}
+        links = [one for one in links if one.key in single]
     names: dict[str, Source] = {}
     for link in links:
         names.update(single[str(link.key)].sources(link))
@@ -127,9 +138,13 @@ def _open_partition(
     made[stored.partition] = names, links
 
 
-def _add_span(one: SingleSegment, known: RemoteSegment | None, spans: dict[str, Span], problems: list[str]) -> None:
+def _known_span(name: str, segment: RemoteSegment) -> Span:
+    return Span(name, segment.start_offset, segment.end_offset + 1, segment.leader_epochs)
+
+
+def _add_span(one: SingleSegment, spans: dict[str, Span], problems: list[str]) -> None:
     try:
-        spans[one.stored.segment_id] = one.span(known)
+        spans[one.stored.segment_id] = one.span()
     except (CorruptBatch, CorruptIndex, CorruptCheckpoint) as error:
         problems.append(f"{one.stored.stem} cannot be read and was left out: {error}")
     except FileNotFoundError:
@@ -153,10 +168,9 @@ class SingleSegment:
         checkpoint.load()
         return [(entry.epoch, entry.start_offset) for entry in checkpoint.entries]
 
-    def span(self, known: RemoteSegment | None) -> Span:
-        segment = known or (self.stored.manifest.segment if self.stored.manifest is not None else None)
-        if segment is not None:
-            return Span(self.stored.segment_id, segment.start_offset, segment.end_offset + 1, segment.leader_epochs)
+    def span(self) -> Span:
+        if self.stored.manifest is not None:
+            return _known_span(self.stored.segment_id, self.stored.manifest.segment)
         start, end = self.stored.start_offset, self.opened().next_offset()
         rows = self.lineage()
         following = [first for _, first in rows[1:]] + [end]

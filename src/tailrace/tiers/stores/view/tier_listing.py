@@ -63,14 +63,18 @@ class StoredPartition:
             for (start, identity), suffixes in sorted(found.items())
         ]
 
-    def readable(self, files: Files) -> list[StoredSegment]:
-        """Return the complete segments with their manifests. Problems of the others are noted in `problems`."""
+    def complete(self, files: Files) -> list[StoredSegment]:
+        """Return the segments that lack no file. The others are noted in `problems`."""
         complete = []
         for one in self.segments(files):
             if one.is_complete:
                 complete.append(one)
             else:
                 self.problems.append(f"{one.stem} is incomplete and was left out")
+        return complete
+
+    def with_manifests(self, files: Files, complete: list[StoredSegment]) -> list[StoredSegment]:
+        """Return the segments whose manifests can be used. The others are noted in `problems`."""
         if not self.is_aiven:
             return complete
         read: dict[str, StoredSegment] = {}
