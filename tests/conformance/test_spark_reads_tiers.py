@@ -26,6 +26,7 @@ TOPIC = {
     "remote.storage.enable": "true",
     "internal.segment.bytes": "3000",
     "local.retention.bytes": "1",
+    "retention.ms": "-1",
     "index.interval.bytes": "300",
 }
 
