@@ -130,10 +130,12 @@ class Broker:
         start_explained_fetch(self.services.fetches, query, now_ms, answer)
 
     def describe_waiting(self, now_ms: int) -> dict[str, Any]:
-        """Return the requests that wait, and the fetch sessions, up to a limit of each."""
+        """Return waiting requests, fetch sessions and share partitions, up to a limit of each."""
         from tailrace.broker.metrics.waiting_requests import describe_waiting
 
-        return describe_waiting(self.services.purgatory, self.services.fetches.sessions, now_ms)
+        services = self.services
+        shares = services.shares.partitions.shares()
+        return describe_waiting(services.purgatory, services.fetches.sessions, shares, now_ms)
 
     # The end
 

@@ -61,6 +61,7 @@ class DelayedFetch(DelayedOperation):
         session = self._fetch.context.session
         return {
             "replica": params.replica_id if params.is_follower else None,
+            "maxWaitMs": params.max_wait_ms,
             "minBytes": params.min_bytes,
             "readableBytes": self._readable_bytes,
             "sessionId": None if session is None else session.id,

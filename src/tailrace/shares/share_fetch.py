@@ -115,7 +115,11 @@ class ShareFetch(DelayedOperation):
     # Waiting
 
     def facts(self) -> dict[str, Any]:
-        return {"group": self.params.group_id, "partitions": self.partition_count}
+        return {
+            "group": self.params.group_id,
+            "maxWaitMs": self.params.max_wait_ms,
+            "partitions": self.partition_count,
+        }
 
     def try_complete(self, now_ms: int) -> bool:
         offsets = self._acquirable()

@@ -7,7 +7,8 @@ configs.py                  `tailrace configs`: effective values and their sourc
 offsets.py                  `tailrace offsets`: first and last offsets, and the offset of a time
 checkpoint_offsets.py       `tailrace offsets of-checkpoint`: the offsets of a Spark stream
 groups_arguments.py         options of `groups`
-groups.py                   `tailrace groups`: list, describe, lag, reset, delete
+groups.py                   `tailrace groups`: list, describe, reset, delete
+group_lag.py                the lag of groups in offsets and seconds; `tailrace groups lag`
 transactions_arguments.py   options of `transactions`
 transactions.py             `tailrace transactions`: list, describe, find hanging, abort
 """

@@ -1,36 +1,26 @@
-"""`tailrace groups`: list, describe, lag, reset and delete the groups of a cluster, and their offsets."""
+"""`tailrace groups`: list, describe, reset and delete the groups of a cluster, and their offsets."""
 
 from __future__ import annotations
 
 import argparse
 import time
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
+from tailrace.cli.admin.group_lag import PartitionLag, committed_or_started, read_group
 from tailrace.cli.connection.connecting import bootstrap_text, connected, for_each
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import count_text, json_document, print_lines, table
 from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.coordinators import Coordinators
-from tailrace.client.errors import Refused, UnknownTopic
+from tailrace.client.errors import Refused
 from tailrace.client.groups.group_description import DescribedGroup, GroupMember
-from tailrace.client.groups.group_offsets import OffsetAndMetadata, commit_offsets, committed_offsets
+from tailrace.client.groups.group_offsets import OffsetAndMetadata, commit_offsets
 from tailrace.client.groups.group_reset import ResetTarget, plan_reset
 from tailrace.client.groups.groups import delete_group, delete_offsets, describe_group, list_groups
-from tailrace.client.groups.share_groups import SHARE_PROTOCOL, alter_share_offsets, delete_share_offsets, share_offsets
-from tailrace.client.offsets import latest_offsets
+from tailrace.client.groups.share_groups import SHARE_PROTOCOL, alter_share_offsets, delete_share_offsets
 from tailrace.model.errors import ErrorCode
-from tailrace.model.ids import Offset, TopicPartition
-
-
-class PartitionLag(NamedTuple):
-    """A partition with a group's committed offset, its lag, and the members that read it."""
-
-    partition: TopicPartition
-    committed: Offset | None
-    end: Offset | None  # None for a deleted topic
-    lag: int | None
-    members: tuple[GroupMember, ...]  # a share group can have several
+from tailrace.model.ids import TopicPartition
 
 
 def run_list(options: argparse.Namespace) -> int:
@@ -50,36 +40,17 @@ def run_list(options: argparse.Namespace) -> int:
 
 def run_describe(options: argparse.Namespace) -> int:
     with connected(options) as cluster:
-        described = [_read_group(cluster, name) for name in dict.fromkeys(options.group)]
+        described = [read_group(cluster, name, with_times=options.times) for name in dict.fromkeys(options.group)]
     if options.json:
-        print_lines(json_document({"groups": [_group_json(group, lags) for group, lags in described]}))
+        print_lines(
+            json_document({"groups": [_group_json(group, lags, with_times=options.times) for group, lags in described]})
+        )
         return 0
     for number, (group, lags) in enumerate(described):
         if number:
             print_lines("")
-        _show(group, lags)
+        _show(group, lags, with_times=options.times)
     return 0
-
-
-def run_lag(options: argparse.Namespace) -> int:
-    with connected(options) as cluster:
-        names = options.group or [group.group_id for group in list_groups(cluster)]
-        looked = [_read_group(cluster, name) for name in dict.fromkeys(names)]
-    rows: list[tuple[str, str, int, int, int]] = []
-    for group, lags in looked:
-        topics = dict.fromkeys(one.partition.topic for one in lags)
-        for topic in topics:
-            known = [one.lag for one in lags if one.partition.topic == topic and one.lag is not None]
-            rows.append((group.group_id, topic, len(known), sum(known), max(known, default=0)))
-    worst = max((row[4] for row in rows), default=0)
-    if options.json:
-        keys = ("group", "topic", "partitions", "lag", "maxLag")
-        print_lines(json_document({"lags": [dict(zip(keys, row, strict=True)) for row in rows], "maxLag": worst}))
-    elif rows:
-        print_lines(*table(["<GROUP", "<TOPIC", "PARTITIONS", "LAG", "LARGEST"], rows))
-    else:
-        print_lines("no group has committed offsets")
-    return 1 if options.max is not None and worst > options.max else 0
 
 
 def run_delete(options: argparse.Namespace) -> int:
@@ -109,7 +80,7 @@ def run_reset(options: argparse.Namespace) -> int:
         coordinators = Coordinators(cluster)
         group = described_or_none(coordinators, options.group)
         is_share = options.share if group is None else group.type == SHARE_PROTOCOL
-        committed = _committed(coordinators, options.group, is_share)
+        committed = committed_or_started(coordinators, options.group, is_share)
         known = {one: offset for one, offset in committed.items() if offset is not None}
         partitions = _chosen(cluster, options, committed)
         if not partitions:
@@ -162,13 +133,6 @@ def run_delete_offsets(options: argparse.Namespace) -> int:
     return 0
 
 
-def _committed(coordinators: Coordinators, group_id: str, is_share: bool) -> dict[TopicPartition, Offset | None]:
-    """Return a group's committed offsets; None where a share group has not started to read."""
-    if is_share:
-        return {one: found.start for one, found in share_offsets(coordinators, group_id).items()}
-    return {one: noted.offset for one, noted in committed_offsets(coordinators, group_id).items()}
-
-
 def described_or_none(coordinators: Coordinators, group_id: str) -> DescribedGroup | None:
     try:
         return describe_group(coordinators, group_id)
@@ -210,43 +174,10 @@ def _chosen(
     return list(chosen)
 
 
-# State and lag of a group
-
-
-def _read_group(cluster: ClusterClient, group_id: str) -> tuple[DescribedGroup, list[PartitionLag]]:
-    coordinators = Coordinators(cluster)
-    group = describe_group(coordinators, group_id)
-    readers: dict[TopicPartition, tuple[GroupMember, ...]] = {}
-    for member in group.members:
-        for partition in member.partitions:
-            readers[partition] = (*readers.get(partition, ()), member)
-    shared = share_offsets(coordinators, group_id) if group.type == SHARE_PROTOCOL else None
-    committed = _committed(coordinators, group_id, False) if shared is None else {}
-    committed |= {one: found.start for one, found in (shared or {}).items()}
-    partitions = sorted({*committed, *readers})
-    ends = latest_offsets(cluster, [one for one in partitions if _exists(cluster, one)])
-
-    def lag(partition: TopicPartition) -> int | None:
-        if shared is not None:  # some records after the start offset are acknowledged; the broker knows how many
-            return shared[partition].lag if partition in shared else None
-        offset, end = committed.get(partition), ends.get(partition)
-        return None if offset is None or end is None else max(end - offset, 0)
-
-    return group, [
-        PartitionLag(one, committed.get(one), ends.get(one), lag(one), readers.get(one, ())) for one in partitions
-    ]
-
-
-def _exists(cluster: ClusterClient, partition: TopicPartition) -> bool:
-    try:
-        return partition in cluster.topic(partition.topic).topic_partitions
-    except UnknownTopic:
-        return False
-
-
-def _show(group: DescribedGroup, lags: list[PartitionLag]) -> None:
+def _show(group: DescribedGroup, lags: list[PartitionLag], *, with_times: bool) -> None:
     facts = [group.group_id, group.type, group.state, count_text(len(group.members), "member")]
     print_lines("  ·  ".join([*facts, group.protocol] if group.protocol else facts))
+    now_ms = int(time.time() * 1000)
     rows = [
         (
             one.partition.topic,
@@ -254,12 +185,23 @@ def _show(group: DescribedGroup, lags: list[PartitionLag]) -> None:
             one.committed,
             one.end,
             one.lag,
+            *([one.lag_s(now_ms)] if with_times else []),
             *_member_cells(one.members),
         )
         for one in lags
     ]
     if rows:
-        heads = ["<TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "<MEMBER", "<HOST", "<CLIENT"]
+        heads = [
+            "<TOPIC",
+            "PARTITION",
+            "COMMITTED",
+            "END",
+            "LAG",
+            *(["SECONDS"] if with_times else []),
+            "<MEMBER",
+            "<HOST",
+            "<CLIENT",
+        ]
         print_lines(*table(heads, rows, indent="  "))
     idle = [member for member in group.members if not member.partitions]
     for member in idle:
@@ -273,7 +215,8 @@ def _member_cells(members: tuple[GroupMember, ...]) -> Iterable[str | None]:
     return (", ".join(one.member_id for one in members), ", ".join(hosts), ", ".join(clients))
 
 
-def _group_json(group: DescribedGroup, lags: list[PartitionLag]) -> dict[str, Any]:
+def _group_json(group: DescribedGroup, lags: list[PartitionLag], *, with_times: bool) -> dict[str, Any]:
+    now_ms = int(time.time() * 1000)
     return {
         "group": group.group_id,
         "type": group.type,
@@ -296,6 +239,7 @@ def _group_json(group: DescribedGroup, lags: list[PartitionLag]) -> dict[str, An
                 "committed": one.committed,
                 "end": one.end,
                 "lag": one.lag,
+                **({"oldestUnread": one.oldest_unread, "lagSeconds": one.lag_s(now_ms)} if with_times else {}),
                 "memberId": one.members[0].member_id if len(one.members) == 1 else None,
                 "memberIds": [member.member_id for member in one.members],
             }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from tailrace.cli.parsing.options import Parsers, add_cluster, add_json, described, natural, timestamp
+from tailrace.cli.parsing.options import Parsers, add_cluster, add_json, described, natural, seconds, timestamp
 
 _DURATION = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?", re.I
@@ -65,6 +65,7 @@ def _add_describe(verbs: Parsers) -> None:
         """,
     )
     parser.add_argument("group", metavar="GROUP", nargs="+", help="name of a group")
+    _add_times(parser)
     _add_common(parser)
     parser.set_defaults(run="tailrace.cli.admin.groups:run_describe")
 
@@ -80,6 +81,7 @@ def _add_lag(verbs: Parsers) -> None:
         examples:
           tailrace groups lag
           tailrace groups lag billing shipping --json
+          tailrace groups lag --times
           tailrace groups lag --max-lag 10000 || ./send-alert.sh
         """,
     )
@@ -92,8 +94,18 @@ def _add_lag(verbs: Parsers) -> None:
         type=natural,
         help="largest acceptable lag of a partition, in offsets",
     )
+    _add_times(parser)
+    parser.add_argument(
+        "--watch", metavar="SECONDS", type=seconds, help="with --json, print a line at this interval until Ctrl-C"
+    )
     _add_common(parser)
-    parser.set_defaults(run="tailrace.cli.admin.groups:run_lag")
+    parser.set_defaults(run="tailrace.cli.admin.group_lag:run_lag")
+
+
+def _add_times(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--times", action="store_true", help="also show the lag in seconds: the age of the oldest unread record"
+    )
 
 
 def _add_reset(verbs: Parsers) -> None:

@@ -4,6 +4,7 @@ cluster_arguments.py     options of `cluster`
 cluster_up.py            `cluster up`: Kafka's controllers and Tailrace brokers on this machine, until Ctrl-C
 cluster_status.py        `cluster status`: brokers, controllers, partitions and lagging followers
 cluster_status_view.py   a ClusterState as lines for people and as JSON
+spark_queries.py         `cluster queries`: Spark queries that read and write, and exports to tables
 reassign_arguments.py    options of `reassign` and `elect`
 reassign.py              `reassign`: plan, apply, status, cancel and unthrottle moves of partitions
 assignment_file.py       the JSON file of a reassignment

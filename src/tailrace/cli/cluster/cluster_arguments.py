@@ -1,4 +1,4 @@
-"""Options of `cluster`: up and status."""
+"""Options of `cluster`: up, status and queries."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def add_cluster_noun(nouns: Parsers) -> None:
     verbs = cluster.add_subparsers(title="verbs", metavar="VERB", required=True)
     _add_up(verbs)
     _add_status(verbs)
+    _add_queries(verbs)
 
 
 def _add_up(verbs: Parsers) -> None:
@@ -120,11 +121,19 @@ def _add_status(verbs: Parsers) -> None:
           tailrace cluster status
           tailrace cluster status --bootstrap kafka-1:9092 --all
           tailrace cluster status --watch
+          tailrace cluster status --topic orders --watch 1
           tailrace cluster status --wait 60 --brokers 3
           tailrace cluster status --json --all | jq '.partitions[] | select(.lag | any(. > 1000))'
         """,
     )
     parser.add_argument("--all", action="store_true", help="list every partition, also healthy ones")
+    parser.add_argument(
+        "--topic",
+        metavar="TOPIC",
+        action="append",
+        default=[],
+        help="read and list only the partitions of this topic, with their high watermarks (may be repeated)",
+    )
     parser.add_argument(
         "--brokers",
         metavar="N",
@@ -147,3 +156,24 @@ def _add_status(verbs: Parsers) -> None:
     add_cluster(parser)
     add_json(parser, "one JSON document; with --watch one per line")
     parser.set_defaults(run="tailrace.cli.cluster.cluster_status:run")
+
+
+def _add_queries(verbs: Parsers) -> None:
+    parser = described(
+        verbs.add_parser("queries", help="list Spark queries that read and write the cluster, and table exports"),
+        """
+        List Spark queries that read and write topics with `format("tailrace")`, and exports to tables: their lag, last
+        micro-batch and last commit.
+
+        A stream is listed if it has the option commitOffsetsToGroup, an export if it has --group, and a query that
+        writes if it writes exactly once. Queries with Spark's own Kafka connector leave no trace in a cluster.
+        """,
+        """
+        examples:
+          tailrace cluster queries
+          tailrace cluster queries --json | jq '.reads[] | select(.lagSeconds > 60)'
+        """,
+    )
+    add_cluster(parser)
+    add_json(parser, "one JSON document")
+    parser.set_defaults(run="tailrace.cli.cluster.spark_queries:run")

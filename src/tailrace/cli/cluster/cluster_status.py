@@ -35,16 +35,20 @@ def run(options: argparse.Namespace) -> int:
     state = _wait_until_healthy(options) if options.wait is not None else _read(options)
     problems = state.problems(options.brokers)
     if options.json:
-        print_lines(json_document(state_json(state, problems, with_all=options.all)))
+        print_lines(json_document(state_json(state, problems, with_all=_with_all(options))))
     else:
-        print_lines(*show(state, problems, with_all=options.all))
+        print_lines(*show(state, problems, with_all=_with_all(options)))
     return UNHEALTHY if problems else 0
+
+
+def _with_all(options: argparse.Namespace) -> bool:
+    return bool(options.all or options.topic)
 
 
 def _read(options: argparse.Namespace) -> ClusterState:
     try:
         with connected(options) as cluster:
-            return read_cluster_state(cluster)
+            return read_cluster_state(cluster, options.topic)
     except CommandError as error:
         raise CommandError(str(error)) from error  # a refused query is status 2, not 1: the health is unknown
 
@@ -75,8 +79,8 @@ def _watch(options: argparse.Namespace) -> NoReturn:
             try:
                 state = _read(options)
                 problems = state.problems(options.brokers)
-                lines = show(state, problems, with_all=options.all)
-                document = state_json(state, problems, with_all=options.all)
+                lines = show(state, problems, with_all=_with_all(options))
+                document = state_json(state, problems, with_all=_with_all(options))
             except CommandError as error:
                 lines = [f"tailrace: {error}"]
                 document = {"healthy": False, "problems": [str(error)]}

@@ -245,6 +245,7 @@ def _partition_json(one: PartitionState) -> dict[str, Any]:
         "underReplicated": one.is_under_replicated,
         "underMinIsr": one.is_under_min_isr,
         "logEndOffsets": {str(node): offset for node, offset in sorted(one.ends.items())},
+        **({} if one.high_watermark is None else {"highWatermark": one.high_watermark}),
         "lag": {str(node): lag for node, lag in sorted(one.lags.items())},
         "adding": list(one.moving.adding) if one.moving else [],
         "removing": list(one.moving.removing) if one.moving else [],

@@ -16,6 +16,8 @@ http_message.py         Request and Response
 site.py                 answers a request: the page, its files, login, commands
 visitors.py             who is logged in; refuses requests of other sites
 command_table.py        the commands that the page may run, and their parameters
+shared_answers.py       pages that ask the same share one command
+lag_history.py          LagHistory: the lag of groups over the last day
 command_process.py      runs a command in a process of its own
 static_files.py         the files of the page
 static/                 the page: HTML, CSS and JavaScript modules, as they are served

@@ -23,6 +23,7 @@ class Form(Enum):
     DOCUMENT = "one JSON document"
     LINES = "a JSON object per line"
     STREAM = "a JSON object per line, until it is stopped"
+    FILE = "the bytes of a file"
 
 
 class Source(Enum):
@@ -43,11 +44,18 @@ class Command:
     arguments: range = range(1)  # how many arguments it takes
     options: frozenset[str] = frozenset()
     flags: frozenset[str] = frozenset()
+    view: str = ""  # distinguishes commands with the same words
     form: Form = Form.DOCUMENT
     source: Source = Source.CLUSTER
     fixed: tuple[str, ...] = ()
     changes: bool = False
     reads_text: bool = False  # from standard input: the body of the request
+    is_shared: bool = False  # visitors with the same rights share one answer, which may be a moment old
+
+    @property
+    def name(self) -> str:
+        """The words by which a request names the command."""
+        return " ".join((*self.words, *self.view.split(), *(("live",) if self.form is Form.STREAM else ())))
 
     def words_for(self, parameters: Sequence[tuple[str, str]]) -> list[str]:
         """Return the words of a command line without the connection. Raise InvalidCommand."""
@@ -66,29 +74,41 @@ class Command:
                 raise InvalidCommand(f"{' '.join(self.words)}: the console does not pass on {name!r}")
         if len(arguments) not in self.arguments:
             raise InvalidCommand(f"{' '.join(self.words)}: {len(arguments)} arguments are too few or too many")
-        words = [*self.words, *self.fixed, "--json", *named]
+        form = () if self.form is Form.FILE else ("--json",)
+        words = [*self.words, *self.fixed, *form, *named]
         return [*words, "--", *arguments] if arguments else words
 
 
 _ONE = range(1, 2)
 _SOME = range(1, 1_001)
 _ANY = range(1_001)
-_RECORDS = frozenset({"partition", "from", "max", "isolation", "encoding", "key", "grep", "header"})
+_RECORDS = frozenset({"partition", "from", "max", "isolation", "encoding", "key", "grep", "header", "where"})
+_PARTITION = frozenset({"topic", "partition"})
+_MORE = frozenset({"more"})
+_TIMES = frozenset({"times"})
 
 
 COMMANDS: Final[Mapping[str, Command]] = {
-    " ".join(command.words) if command.form is not Form.STREAM else f"{' '.join(command.words)} live": command
+    command.name: command
     for command in (
-        Command(("cluster", "status"), flags=frozenset({"all"})),
+        Command(("cluster", "status"), options=frozenset({"topic"}), flags=frozenset({"all"}), is_shared=True),
+        Command(
+            ("cluster", "status"),
+            options=frozenset({"topic"}),
+            form=Form.STREAM,
+            fixed=("--watch=1",),
+            is_shared=True,
+        ),
+        Command(("cluster", "queries"), is_shared=True),
         Command(("topics", "list"), flags=frozenset({"internal"})),
         Command(("topics", "describe"), _ANY, flags=frozenset({"unhealthy"})),
         Command(
             ("configs", "describe"), _ANY, options=frozenset({"topic", "broker"}), flags=frozenset({"all", "explain"})
         ),
         Command(("offsets",), _ANY, options=frozenset({"partition", "at"}), flags=frozenset({"max-timestamp"})),
-        Command(("groups", "list")),
-        Command(("groups", "describe"), _SOME),
-        Command(("groups", "lag"), _ANY),
+        Command(("groups", "list"), is_shared=True),
+        Command(("groups", "describe"), _SOME, flags=_TIMES, is_shared=True),
+        Command(("groups", "lag"), _ANY, flags=_TIMES, is_shared=True),
         Command(("transactions", "list"), options=frozenset({"state"})),
         Command(("transactions", "describe"), _SOME),
         Command(("transactions", "find-hanging")),
@@ -96,24 +116,22 @@ COMMANDS: Final[Mapping[str, Command]] = {
         Command(("users", "list")),
         Command(("quotas", "list")),
         Command(("reassign", "status")),
-        Command(("consume",), _ONE, options=_RECORDS, flags=frozenset({"more"}), form=Form.LINES),
-        Command(("consume",), _ONE, options=_RECORDS, flags=frozenset({"more"}), form=Form.STREAM, fixed=("--follow",)),
-        Command(("explain", "waiting"), source=Source.METRICS),
-        Command(("top",), form=Form.STREAM, options=frozenset({"interval"}), source=Source.METRICS),
-        Command(
-            ("log", "ls"),
-            options=frozenset({"topic", "partition"}),
-            flags=frozenset({"segments"}),
-            source=Source.DATA,
-        ),
+        Command(("consume",), _ONE, options=_RECORDS, flags=_MORE, form=Form.LINES),
+        Command(("consume",), _ONE, options=_RECORDS, flags=_MORE, form=Form.STREAM, fixed=("--follow",)),
+        Command(("consume",), _ONE, _RECORDS, flags=_MORE, view="search", form=Form.STREAM, fixed=("--progress",)),
+        Command(("consume",), _ONE, options=_RECORDS, view="parquet", form=Form.FILE, fixed=("--parquet=-",)),
+        Command(("explain", "waiting"), source=Source.METRICS, is_shared=True),
+        Command(("top",), form=Form.STREAM, options=frozenset({"interval"}), source=Source.METRICS, is_shared=True),
+        Command(("log", "ls"), options=_PARTITION, flags=frozenset({"segments"}), source=Source.DATA),
+        Command(("log", "map"), options=_PARTITION | {"config"}, source=Source.DATA),
         Command(
             ("log", "explain"),
-            options=frozenset({"topic", "partition", "offset", "timestamp", "max-bytes", "isolation"}),
+            options=_PARTITION | {"offset", "timestamp", "max-bytes", "isolation"},
             source=Source.DATA,
         ),
         Command(
             ("log", "dump"),
-            options=frozenset({"topic", "partition", "only", "max-bytes"}),
+            options=_PARTITION | {"only", "max-bytes", "segment", "from-byte"},
             form=Form.LINES,
             source=Source.DATA,
         ),
@@ -137,7 +155,14 @@ COMMANDS: Final[Mapping[str, Command]] = {
             changes=True,
         ),
         Command(("groups", "delete"), _ONE, changes=True),
-        Command(("produce",), _ONE, options=frozenset({"partition", "encoding"}), changes=True, reads_text=True),
+        Command(
+            ("produce",),
+            _ONE,
+            options=frozenset({"partition", "encoding"}),
+            flags=frozenset({"repartition"}),
+            changes=True,
+            reads_text=True,
+        ),
         Command(("transactions", "abort"), _ONE, options=frozenset({"start-offset"}), changes=True),
     )
 }

@@ -46,6 +46,8 @@ def settings_of(options: argparse.Namespace) -> ConsoleSettings:
         has_login=options.login,
         tls_certificate=options.tls_certificate,
         tls_key=options.tls_key,
+        schema_registry=options.schema_registry,
+        lag_every_s=None if options.login or not options.lag_every else options.lag_every,
         host_names=tuple(options.host_name),
     )
 
@@ -74,7 +76,8 @@ def _tls_context(settings: ConsoleSettings) -> ssl.SSLContext | None:
 
 
 async def _serve(settings: ConsoleSettings, tls: ssl.SSLContext | None, *, ends_with_input: bool) -> None:
-    server = HttpServer(Site(settings, CommandRunner(), time.monotonic).respond, tls)
+    site = Site(settings, CommandRunner(), time.monotonic)
+    server = HttpServer(site.respond, tls)
     port = await server.listen(settings.host, settings.port)
     serving = asyncio.ensure_future(server.run())
     loop = asyncio.get_running_loop()
@@ -86,8 +89,11 @@ async def _serve(settings: ConsoleSettings, tls: ssl.SSLContext | None, *, ends_
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     mode = "changes are allowed" if settings.may_write else "read-only"
     print(f"tailrace console at http{'s' * (tls is not None)}://{host}:{port}/ ({mode})", flush=True)
+    recording = asyncio.ensure_future(site.record_history())
     with suppress(asyncio.CancelledError):
         await serving
+    recording.cancel()
+    await asyncio.gather(recording, return_exceptions=True)
 
 
 def _end_with(serving: asyncio.Future[None], loop: asyncio.AbstractEventLoop) -> None:

@@ -34,6 +34,16 @@ def add_console(nouns: Parsers) -> None:
     )
     parser.add_argument("--data", metavar="DIR", help="data directory to draw: that of a broker on this machine")
     parser.add_argument("--metrics", metavar="URL", help="metrics address of a Tailrace broker, HOST:PORT")
+    parser.add_argument(
+        "--schema-registry", metavar="URL", help="schema registry that decodes Avro, Protobuf and JSON values"
+    )
+    parser.add_argument(
+        "--lag-every",
+        metavar="SECONDS",
+        type=float,
+        default=30.0,
+        help="record the lag of all groups at this interval, for a day; 0: do not (default: 30; never with --login)",
+    )
     _add_security(parser)
     parser.add_argument("--ends-with-input", action="store_true", help=argparse.SUPPRESS)
     add_cluster(parser)

@@ -19,6 +19,8 @@ class ConsoleSettings:
     has_login: bool = False
     tls_certificate: str | None = None
     tls_key: str | None = None
+    schema_registry: str | None = None  # decodes keys and values of records
+    lag_every_s: float | None = None  # how often the lag of groups is recorded
     host_names: tuple[str, ...] = ()  # further names under which browsers reach the console
 
     @property

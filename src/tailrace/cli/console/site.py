@@ -5,6 +5,7 @@
     POST /api/login, /api/logout    a user of the cluster
     GET  /api/topics/list?…         the JSON that `tailrace topics list --json` prints
     GET  /api/live/consume?…        a stream of events, each with one line of such a command
+    GET  /api/history/lag?arg=…     the lines of `tailrace groups lag --watch` over the last day, for one group
     POST /api/topics/create?…       a command that changes something
 
 A response of status 200 is what a command printed, which may be an error. The header `tailrace-exit-status` has the
@@ -16,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
@@ -26,16 +28,19 @@ from tailrace.cli.console.command_process import CommandRunner, Finished, TooBus
 from tailrace.cli.console.command_table import ARGUMENT, Command, Form, InvalidCommand, Source, find_command
 from tailrace.cli.console.console_settings import ConsoleSettings
 from tailrace.cli.console.http_message import JSON, Request, Response
+from tailrace.cli.console.lag_history import LagHistory
+from tailrace.cli.console.shared_answers import SharedAnswers, SharedStreams
 from tailrace.cli.console.static_files import StaticFiles
 from tailrace.cli.console.visitors import Visitor, Visitors, foreign_reason
 
 TIMEOUT_S: Final = 20  # of a command that talks to the cluster
 COMMAND_HEADER: Final = "tailrace-command"
 STATUS_HEADER: Final = "tailrace-exit-status"
-_LINES_KIND: Final = "application/x-ndjson; charset=utf-8"
+_FORM_KINDS: Final = {Form.LINES: "application/x-ndjson; charset=utf-8", Form.FILE: "application/octet-stream"}
 _LIVE: Final = "live/"
 _KEEP_ALIVE_S: Final = 15.0
 _COMPRESSED_FROM: Final = 4_096
+_SAFE_IN_HEADER: Final = " -=:/,.'\"[]{}@"
 _PROTECTION: Final = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
     " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -50,8 +55,21 @@ class Site:
     def __init__(self, settings: ConsoleSettings, runner: CommandRunner, clock_s: Callable[[], float]) -> None:
         self._settings = settings
         self._runner = runner
+        self._answers = SharedAnswers(runner, clock_s)
+        self._streams = SharedStreams(runner)
         self._visitors = Visitors(settings, clock_s)
         self._files = StaticFiles()
+        self.history = None if settings.lag_every_s is None else LagHistory(settings.lag_every_s)
+
+    async def record_history(self) -> None:
+        """Record the lag of groups until the task is cancelled."""
+        if self.history is not None:
+            await self.history.record(self._runner, self._history_words())
+
+    def _history_words(self) -> list[str]:
+        assert self.history is not None
+        words = ["groups", "lag", "--times", f"--watch={self.history.interval_s:g}", "--json"]
+        return self._whole(words, Source.CLUSTER, None)
 
     async def respond(self, request: Request) -> Response:
         reason = foreign_reason(request, self._settings)
@@ -74,6 +92,8 @@ class Site:
             return await self._change_session(request, path)
         if self._settings.has_login and visitor is None:
             return Response.of_error(401, "log in first")
+        if path == "history/lag":
+            return self._lag_history(request)
         try:
             return await self._run(request, path, visitor)
         except InvalidCommand as error:
@@ -91,7 +111,18 @@ class Site:
             "mayWrite": settings.may_write,
             "hasData": settings.data is not None,
             "hasMetrics": settings.metrics is not None,
+            "hasHistory": self.history is not None,
+            "hasRegistry": settings.schema_registry is not None,
         }
+
+    def _lag_history(self, request: Request) -> Response:
+        """Return the lag of a group over the last day. A console with a login records none: it has no user itself."""
+        groups = [value for name, value in request.query if name == ARGUMENT]
+        if self.history is None or len(groups) != 1:
+            return Response.of_json({"intervalS": None, "points": []})
+        headers = {COMMAND_HEADER: quote(command_text(self._history_words()), safe=_SAFE_IN_HEADER)}
+        points = self.history.points(groups[0])
+        return Response.of_json({"intervalS": self.history.interval_s, "points": points}, headers=headers)
 
     async def _change_session(self, request: Request, path: str) -> Response:
         if request.method != "POST":
@@ -126,10 +157,16 @@ class Site:
         if (refusal := await self._refusal(request, command.source, visitor)) is not None:
             return refusal
         whole = self._whole(words, command.source, visitor)
-        headers = {COMMAND_HEADER: quote(command_text(whole), safe=" -=:/,.'\"[]{}@")}
+        headers = {COMMAND_HEADER: quote(command_text(whole), safe=_SAFE_IN_HEADER)}
         if is_live:
-            return Response(200, self._events(whole), "text/event-stream; charset=utf-8", headers)
-        finished = await self._runner.run(whole, request.body if command.reads_text else b"")
+            lines = self._streams.lines(whole) if command.is_shared else self._runner.stream(whole)
+            return Response(200, _events(lines), "text/event-stream; charset=utf-8", headers)
+        if command.is_shared:
+            finished = await self._answers.run(whole)
+        else:
+            finished = await self._runner.run(whole, request.body if command.reads_text else b"")
+        if command.changes:
+            self._answers.forget()
         headers[STATUS_HEADER] = str(finished.status)
         if finished.status and not finished.out:
             return replace(_failure(finished, 200), headers=headers)
@@ -166,45 +203,53 @@ class Site:
             more = [f"--metrics={settings.metrics}"]
         else:
             more = [*settings.connection, f"--timeout={TIMEOUT_S}"]
+            if settings.schema_registry is not None and words[0] == "consume":
+                more.append(f"--schema-registry={settings.schema_registry}")
             if visitor is not None:
                 more += [f"-Xsasl.username={visitor.user}", f"-Xsasl.password={visitor.password}"]
         return [*words[:place], *more, *words[place:]]
 
-    async def _events(self, words: Sequence[str]) -> AsyncIterator[bytes]:
-        """Yield the lines of a command as server-sent events, and a comment when there is none for a while."""
-        lines = self._runner.stream(words)
-        waiting: asyncio.Future[bytes | None] | None = None
-        yield b"retry: 3000\n\n"
-        try:
-            while True:
-                waiting = waiting or asyncio.ensure_future(anext(lines, None))
-                done, _ = await asyncio.wait({waiting}, timeout=_KEEP_ALIVE_S)
-                if not done:
-                    yield b": no news\n\n"
-                    continue
-                line, waiting = waiting.result(), None
-                if line is None:
-                    yield b"event: end\ndata: {}\n\n"
-                    return
-                yield b"data: " + line + b"\n\n"
-        except (TooBusy, TooLong) as error:
-            yield b"event: refused\ndata: " + json.dumps({"message": str(error)}).encode() + b"\n\n"
-        finally:
-            if waiting is not None:
-                waiting.cancel()
-                await asyncio.gather(waiting, return_exceptions=True)
-            await lines.aclose()  # type: ignore[attr-defined]
+
+async def _events(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the lines of a command as server-sent events, and a comment when there is none for a while."""
+    waiting: asyncio.Future[bytes | None] | None = None
+    yield b"retry: 3000\n\n"
+    try:
+        while True:
+            waiting = waiting or asyncio.ensure_future(anext(lines, None))
+            done, _ = await asyncio.wait({waiting}, timeout=_KEEP_ALIVE_S)
+            if not done:
+                yield b": no news\n\n"
+                continue
+            line, waiting = waiting.result(), None
+            if line is None:
+                yield b"event: end\ndata: {}\n\n"
+                return
+            yield b"data: " + line + b"\n\n"
+    except (TooBusy, TooLong) as error:
+        yield b"event: refused\ndata: " + json.dumps({"message": str(error)}).encode() + b"\n\n"
+    finally:
+        if waiting is not None:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        await lines.aclose()  # type: ignore[attr-defined]
 
 
 def command_text(words: Sequence[str]) -> str:
     """Return a command line as a user types it, without passwords."""
-    kept = [word for word in words if word not in ("--json", f"--timeout={TIMEOUT_S}") and not _is_secret(word)]
+    left_out = ("--json", f"--timeout={TIMEOUT_S}")
+    kept = [_without_password(word) for word in words if word not in left_out and not _is_secret(word)]
     return shlex.join(["tailrace", *kept]).replace(" -- ", " ")
 
 
 def _is_secret(word: str) -> bool:
     name = word.partition("=")[0].lower()
     return name.startswith("-x") and any(part in name for part in ("password", "secret", "jaas", "key"))
+
+
+def _without_password(word: str) -> str:
+    """Return an option without the user and the password that the URL of a schema registry may have."""
+    return re.sub(r"^(--schema-registry=\w+://)[^/]*@", r"\1", word)
 
 
 def _failure(finished: Finished, status: int) -> Response:
@@ -217,7 +262,7 @@ def _failure(finished: Finished, status: int) -> Response:
 
 
 def _compressed(request: Request, command: Command, finished: Finished, headers: dict[str, str]) -> Response:
-    kind = JSON if command.form is Form.DOCUMENT else _LINES_KIND
+    kind = _FORM_KINDS.get(command.form, JSON)
     if len(finished.out) < _COMPRESSED_FROM or "gzip" not in request.headers.get("accept-encoding", ""):
         return Response(200, finished.out, kind, headers)
     body = gzip.compress(finished.out, 1)

@@ -114,7 +114,7 @@ def _follow(options: argparse.Namespace, export: Any, bootstrap: str | None) -> 
         if options.group is not None:
             if bootstrap is None:
                 raise CommandError(f"--group needs the address of a cluster, and {options.source} is a directory")
-            group = GroupCommits(options.group, WireOptions(bootstrap=bootstrap))
+            group = GroupCommits(options.group, WireOptions(bootstrap=bootstrap), table=export.table.name)
             stack.callback(group.close)
         stopped = stack.enter_context(stop_signals())
         line = stack.enter_context(progress_line())

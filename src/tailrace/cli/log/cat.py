@@ -65,7 +65,7 @@ class _Cat:
         for finding in offline.findings:
             self.report(finding)
         for found in RecordReader(offline, self._selection, self.report):
-            if self._matches(found.record):
+            if self._matches(folder.partition, found.record):
                 print_lines(self._line(folder, found))
                 self.left -= 1
                 if self.left == 0:

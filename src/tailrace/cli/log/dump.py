@@ -18,6 +18,7 @@ from tailrace.log.inspect.dump_decoders import compact_json, decoder_for
 from tailrace.log.inspect.dump_log import DumpOptions, dump_log_file
 from tailrace.log.producers.producer_snapshot import CorruptSnapshot
 from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.model.ids import Offset
 from tailrace.object_stores.store_address import is_remote
 
 # Fields that kafka-dump-log prints as a Java Optional, and names that it prints without a colon.
@@ -66,15 +67,17 @@ def _paths(files: Files, options: argparse.Namespace) -> Iterator[str]:
     directory = open_directory(options, files)
     wanted = set(options.only or ())
     if len(directory.folders) != 1 and not options.topic and not options.partition:
-        yield from _shown(files, path, wanted)
+        yield from _shown(files, path, wanted, options.segment)
     for folder in directory.folders:
-        yield from _shown(files, folder.path, wanted)
+        yield from _shown(files, folder.path, wanted, options.segment)
 
 
-def _shown(files: Files, directory: str, wanted: set[str]) -> Iterator[str]:
+def _shown(files: Files, directory: str, wanted: set[str], segment: Offset | None) -> Iterator[str]:
     for name in sorted(entry.name for entry in files.entries(directory) if not entry.is_directory):
         kind = kind_of(name)
-        if kind is not None and (not wanted or kind in wanted):
+        parsed = file_names.parse_segment_file(name)
+        is_chosen = segment is None or (parsed is not None and parsed[0] == segment)
+        if kind is not None and is_chosen and (not wanted or kind in wanted):
             yield join(directory, name)
 
 
@@ -88,7 +91,7 @@ def _rows(files: Files, path: str, options: argparse.Namespace) -> Iterator[Row]
         if os.path.basename(path).endswith(QUORUM_SNAPSHOT):
             topic = file_names.CLUSTER_METADATA_TOPIC
         decode = decoder_for(topic, options.encoding)
-    return dump_log_file(files, path, DumpOptions(options.records, decode, options.max_bytes))
+    return dump_log_file(files, path, DumpOptions(options.records, decode, options.max_bytes, options.from_byte))
 
 
 # JSON

@@ -1,4 +1,4 @@
-"""Options of `tailrace log`: ls, cat, dump, explain, verify and repair."""
+"""Options of `tailrace log`: ls, map, cat, dump, explain, verify and repair."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tailrace.cli.parsing.options import ENCODINGS, Parsers, add_json, described
 
 def add_log(nouns: Parsers) -> None:
     log = described(
-        nouns.add_parser("log", help="inspect a data directory: ls, cat, dump, explain, verify, repair"),
+        nouns.add_parser("log", help="inspect a data directory: ls, map, cat, dump, explain, verify, repair"),
         """
         Inspect a data directory of Tailrace or Apache Kafka without a broker. Only `repair --yes` changes files. A
         broker may be running on the directory; its writes may or may not be visible to the command.
@@ -29,6 +29,7 @@ def add_log(nouns: Parsers) -> None:
     )
     verbs = log.add_subparsers(title="verbs", metavar="VERB", required=True)
     _add_ls(verbs)
+    _add_map(verbs)
     _add_cat(verbs)
     _add_dump(verbs)
     _add_explain(verbs)
@@ -55,6 +56,33 @@ def _add_ls(verbs: Parsers) -> None:
     ls.add_argument("--segments", action="store_true", help="list every segment")
     add_json(ls, "one JSON document")
     ls.set_defaults(run="tailrace.cli.log.ls:run")
+
+
+def _add_map(verbs: Parsers) -> None:
+    parser = described(
+        verbs.add_parser("map", help="show what retention and compaction take next, and where transactions are"),
+        """
+        Map one partition: its segments with the density of their index from the first byte to the last, its open and
+        aborted transactions, and what retention and compaction will take next. The configs of the topic are those in
+        the directory's metadata; --config overrides them, and names those that a broker's own settings change.
+        """,
+        """
+        examples:
+          tailrace log map /var/lib/kafka --topic orders --partition 0
+          tailrace log map /var/lib/kafka/orders-0 --config retention.ms=3600000
+          tailrace log map /var/lib/kafka/orders-0 --json | jq '.segments[] | select(.deletion)'
+        """,
+    )
+    _add_directory(parser)
+    parser.add_argument(
+        "--config",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="config of the topic to assume (may be repeated)",
+    )
+    add_json(parser, "one JSON document")
+    parser.set_defaults(run="tailrace.cli.log.map:run")
 
 
 def _add_times(cat: argparse.ArgumentParser) -> None:
@@ -116,6 +144,7 @@ def _add_cat(verbs: Parsers) -> None:
     cat.add_argument("--key", metavar="TEXT", help="only records with exactly this key")
     cat.add_argument("--grep", metavar="REGEX", help="only records whose key or value, as text, contains a match")
     cat.add_argument("--header", metavar="NAME[=VALUE]", help="only records with this header")
+    cat.add_argument("--where", metavar="EXPRESSION", help="only records for which this holds, see `tailrace consume`")
     cat.add_argument("--max", metavar="N", type=positive, help="maximum number of records to print (default: all)")
     add_json(cat, "one JSON object per line: offset, timestamp, key, value, headers")
     cat.add_argument(
@@ -160,7 +189,17 @@ def _add_dump(verbs: Parsers) -> None:
         help="encoding of keys and values for --print-data (default: utf8)",
     )
     dump.add_argument(
-        "--max-bytes", metavar="N", type=positive, help="maximum number of bytes to read of each .log (default: all)"
+        "--max-bytes", metavar="N", type=positive, help="maximum number of bytes to print of each .log (default: all)"
+    )
+    dump.add_argument(
+        "--segment", metavar="OFFSET", type=natural, help="only files of the segment with this base offset"
+    )
+    dump.add_argument(
+        "--from-byte",
+        metavar="N",
+        type=natural,
+        default=0,
+        help="start in each .log with the batch that contains this byte (default: 0)",
     )
     add_json(dump, "one JSON object per line")
     dump.set_defaults(run="tailrace.cli.log.dump:run")

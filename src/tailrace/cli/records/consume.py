@@ -15,12 +15,13 @@ from tailrace.cli.errors import CommandError
 from tailrace.cli.output import warn
 from tailrace.cli.records.group_consume import consume_group
 from tailrace.cli.records.record_printer import RecordPrinter
+from tailrace.cli.records.search_progress import SearchProgress
 from tailrace.cli.records.start_place import Start, StartPlace
 from tailrace.client.batches import FetchOptions, fetch, fetch_range
 from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import OffsetOutOfRange
 from tailrace.client.offsets import earliest_offsets, find_offsets, latest_offsets
-from tailrace.client.visible_batches import IsolationLevel
+from tailrace.client.visible_batches import IsolationLevel, next_offset
 from tailrace.model.ids import Offset, TopicPartition
 
 
@@ -28,6 +29,8 @@ def run(options: argparse.Namespace) -> int:
     name = chosen_topic(options)
     if options.group is not None and options.partition:
         raise CommandError("--group and --partition exclude each other: the group assigns the partitions")
+    if options.progress and not options.json:
+        raise CommandError("--progress needs --json: the progress is printed as lines of JSON among the records")
     fetch_options = FetchOptions(isolation=IsolationLevel[options.isolation.upper()], max_bytes=8_388_608)
     with connected(options) as cluster:
         topic = cluster.topic(name)
@@ -37,15 +40,20 @@ def run(options: argparse.Namespace) -> int:
             starts = partial(_starts, cluster, place, fetch_options.isolation)
             target = options.group, topic.name
             consume_group(cluster, target, starts, fetch_options, printer, follow=options.follow)
+            printer.close()
             return 0
         partitions = chosen_partitions(topic, options)
         bounds = _Bounds(cluster, partitions, options, fetch_options.isolation)
         if options.follow:
             _follow(cluster, bounds, fetch_options, printer)
         else:
+            progress = SearchProgress(bounds.starts, bounds.ends) if options.progress else None
             for partition in partitions:
                 if printer.left:
-                    _read(cluster, partition, bounds, fetch_options, printer)
+                    _read(cluster, partition, bounds, fetch_options, printer, progress)
+            if progress is not None:
+                progress.report()
+        printer.close()
     return 0
 
 
@@ -111,12 +119,15 @@ def _read(
     bounds: _Bounds,
     fetch_options: FetchOptions,
     printer: RecordPrinter,
+    progress: SearchProgress | None,
 ) -> None:
     start, end = bounds.starts[partition], bounds.ends[partition]
     while True:
         try:
             for batch in fetch_range(cluster, partition, start, end, fetch_options):
                 printer.show(partition, batch, max(start, bounds.first[partition]), end)
+                if progress is not None:
+                    progress.note(partition, next_offset(batch))
                 if not printer.left:
                     return
             return

@@ -1,4 +1,4 @@
-"""The filters --key, --grep and --header."""
+"""The filters --key, --grep, --header and --where."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ import re
 from collections.abc import Callable
 
 from tailrace.cli.errors import CommandError
+from tailrace.cli.records.record_expression import Decode, record_condition
+from tailrace.model.ids import TopicPartition
 from tailrace.records.record import Record
 
 
-def record_filter(options: argparse.Namespace) -> Callable[[Record], bool]:
-    """Return a function that is True for records that match all given filters."""
+def record_filter(
+    options: argparse.Namespace, decode: Decode | None = None
+) -> Callable[[TopicPartition, Record], bool]:
+    """Return a function that is True for records that match all given filters.
+
+    `decode` returns the value that --where sees, if it is not JSON or text.
+    """
     tests: list[Callable[[Record], bool]] = []
     if options.key is not None:
         key = options.key.encode()
@@ -32,4 +39,7 @@ def record_filter(options: argparse.Namespace) -> Callable[[Record], bool]:
                 header.key == name and (not has_value or header.value == value) for header in record.headers
             )
         )
-    return lambda record: all(test(record) for test in tests)
+    if options.where is None:
+        return lambda partition, record: all(test(record) for test in tests)
+    holds = record_condition(options.where)
+    return lambda partition, record: all(test(record) for test in tests) and holds(partition, record, decode)

@@ -47,8 +47,19 @@ def encoded(data: bytes, encoding: str) -> tuple[str, bool]:
         return b64encode(data).decode(), True
 
 
+class ValuesDecoder(Protocol):
+    """Decodes keys and values, as RegistryValues does."""
+
+    def decode(self, data: bytes) -> tuple[int, Any, str | None] | None: ...
+
+
 def json_record(
-    found: tuple[Record, BatchFacts], encoding: str, *, partition: TopicPartition | None = None, with_more: bool = False
+    found: tuple[Record, BatchFacts],
+    encoding: str,
+    *,
+    partition: TopicPartition | None = None,
+    with_more: bool = False,
+    decoder: ValuesDecoder | None = None,
 ) -> str:
     record, batch = found
     fields: dict[str, Any] = {}
@@ -57,11 +68,13 @@ def json_record(
     fields |= {"offset": record.offset, "timestamp": record.timestamp}
     if with_more:
         fields["timestampType"] = _TIMESTAMP_TYPES[record.timestamp_type]
-    _put(fields, "key", record.key, encoding)
-    _put(fields, "value", record.value, encoding)
+    for name, data in (("key", record.key), ("value", record.value)):
+        _put(fields, name, data, encoding)
+        if decoder is not None and data is not None:
+            _put_decoded(fields, name, decoder.decode(data))
     headers = []
-    for name, content in record.headers:
-        header: dict[str, Any] = {"key": name}
+    for title, content in record.headers:
+        header: dict[str, Any] = {"key": title}
         _put(header, "value", content, encoding)
         headers.append(header)
     fields["headers"] = headers
@@ -82,6 +95,15 @@ def _put(fields: dict[str, Any], name: str, data: bytes | None, encoding: str) -
     fields[name], is_fallback = encoded(data, encoding)
     if is_fallback:
         fields[f"{name}Encoding"] = "base64"
+
+
+def _put_decoded(fields: dict[str, Any], name: str, found: tuple[int, Any, str | None] | None) -> None:
+    """Add what a schema registry knows about a value, beside its bytes."""
+    if found is None:
+        return
+    schema_id, value, error = found
+    fields[f"{name}Schema"] = schema_id
+    fields.update({f"{name}Decoded": value} if error is None else {f"{name}Error": error})
 
 
 def text_record(found: tuple[Record, BatchFacts], encoding: str, partition: TopicPartition) -> str:

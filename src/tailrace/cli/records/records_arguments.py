@@ -140,6 +140,10 @@ def add_consume(nouns: Parsers) -> None:
         WHERE is `beginning` (the default), `latest` (the default with --follow), an offset, -N for the last N offsets
         of each partition, or a time: @milliseconds since 1970, or ISO 8601 (UTC if it has no time zone).
 
+        EXPRESSION is a condition in Python's syntax on key, value (decoded JSON, or text), text (the value as it is),
+        headers, offset, timestamp and partition, with and, or, not, in, comparisons, arithmetic, len(), int(), float(),
+        str(), matches(TEXT, REGEX) and the methods startswith, endswith, lower, upper and strip.
+
         FORMAT has the tokens of kcat: %t topic, %p partition, %o offset, %T timestamp, %k key, %K size of the key,
         %s value, %S size of the value (-1: null), %h headers, and \\n \\r \\t \\xHH.
         """,
@@ -149,6 +153,9 @@ def add_consume(nouns: Parsers) -> None:
           tailrace consume orders --partition 0 --from 4711 --json
           tailrace consume orders --from -5
           tailrace consume orders --from 2026-01-31T12:00:00Z --key customer-7 --isolation read_committed
+          tailrace consume orders --where 'value.price > 50 and "Oslo" in value.city'
+          tailrace consume orders --partition 0 --key customer-7 --json --progress
+          tailrace consume orders --max 100000 --parquet orders.parquet
           tailrace consume orders --follow --json | jq -r .value
           tailrace consume orders --group billing --follow
           tailrace consume -b kafka-1:9092 -t orders -p 0 -o -5 -c 5 -f '%t-%p %o %k: %s\\n'
@@ -163,10 +170,30 @@ def add_consume(nouns: Parsers) -> None:
         help="encoding of printed keys, values and header values; bytes that are not UTF-8 are printed as base64 and "
         "marked so (default: utf8)",
     )
+    _add_filters(parser)
+    add_cluster(parser)
+    _add_forms(parser)
+    parser.set_defaults(run="tailrace.cli.records.consume:run")
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", metavar="TEXT", help="only records with exactly this key")
     parser.add_argument("--grep", metavar="REGEX", help="only records whose key or value, as text, contains a match")
     parser.add_argument("--header", metavar="NAME[=VALUE]", help="only records with this header")
-    add_cluster(parser)
+    parser.add_argument(
+        "--where",
+        metavar="EXPRESSION",
+        help="only records for which this holds, for example `value.price > 50 and key == 'a'`, see above",
+    )
+    parser.add_argument(
+        "--schema-registry",
+        metavar="URL",
+        help="decode Avro, Protobuf and JSON keys and values with the frame of this registry: with --json as "
+        "keyDecoded and valueDecoded, and for --where",
+    )
+
+
+def _add_forms(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     add_json(form, "one JSON object per line: topic, partition, offset, timestamp, key, value, headers", "-J")
     form.add_argument(
@@ -174,12 +201,17 @@ def add_consume(nouns: Parsers) -> None:
     )
     form.add_argument("-K", "--key-separator", metavar="TEXT", help="print key, TEXT and value; \\t is a tab")
     form.add_argument("--values", action="store_true", help="print only the values, unchanged, one per line")
+    form.add_argument("--parquet", metavar="FILE", help="write the records to a Parquet file; -: standard output")
     parser.add_argument(
         "--more",
         action="store_true",
         help="more fields in JSON: timestampType, leaderEpoch, producerId, producerEpoch, sequence",
     )
-    parser.set_defaults(run="tailrace.cli.records.consume:run")
+    parser.add_argument(
+        "--progress",
+        action="store_true",
+        help='with --json, also print how far the search is, twice a second: {"progress": {…}}',
+    )
 
 
 def _add_reading_options(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ A reading comes from the /metrics of a Tailrace broker, or from the end offsets 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tailrace.client.admin import describe_cluster, log_directories
 from tailrace.client.cluster.cluster_client import ClusterClient
@@ -36,6 +36,16 @@ class ApiReading:
     buckets: dict[float, float] = field(default_factory=dict)  # total time: seconds → number of requests up to that
 
 
+class ThrottledClient(NamedTuple):
+    """A client that a quota has slowed down."""
+
+    user: str
+    client_id: str
+    quota: str  # produce, fetch or request
+    rate: float  # bytes per second, or percent of a thread
+    pause_ms: float
+
+
 @dataclass(slots=True)
 class Reading:
     time_s: float
@@ -44,6 +54,7 @@ class Reading:
     counters: dict[str, float] = field(default_factory=dict)  # shown per second
     apis: dict[str, ApiReading] = field(default_factory=dict)
     topics: dict[str, TopicReading] = field(default_factory=dict)
+    throttled: list[ThrottledClient] = field(default_factory=list)
     cpu_s: float | None = None
 
 
@@ -75,7 +86,22 @@ def read_metrics(scrape: Scrape, source: str, now_s: float) -> Reading:
     }
     _read_apis(scrape, reading)
     _read_topics(scrape, reading)
+    reading.throttled = _throttled(scrape)
     return reading
+
+
+def _throttled(scrape: Scrape) -> list[ThrottledClient]:
+    found = []
+    for quota, used in (("produce", "byte_rate"), ("fetch", "byte_rate"), ("request", "request_time")):
+        rates = {
+            (one.labels.get("user", ""), one.labels.get("client_id", "")): one.value
+            for one in scrape.samples(f"kafka_server_{quota}_{used}")
+        }
+        for one in scrape.samples(f"kafka_server_{quota}_throttle_time"):
+            owner = one.labels.get("user", ""), one.labels.get("client_id", "")
+            if one.value > 0:
+                found.append(ThrottledClient(*owner, quota, rates.get(owner, 0.0), one.value))
+    return sorted(found, key=lambda one: -one.pause_ms)
 
 
 def _read_apis(scrape: Scrape, reading: Reading) -> None:

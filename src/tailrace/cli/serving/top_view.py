@@ -58,6 +58,16 @@ def compare(before: Reading, now: Reading) -> dict[str, Any]:
             }
         )
     view["topics"] = sorted(topics, key=_traffic)
+    view["throttled"] = [
+        {
+            "user": one.user,
+            "clientId": one.client_id,
+            "quota": one.quota,
+            "rate": one.rate,
+            "pauseMs": one.pause_ms,
+        }
+        for one in now.throttled
+    ]
     return view
 
 

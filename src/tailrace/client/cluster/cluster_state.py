@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -27,6 +27,7 @@ from tailrace.client.cluster.replicas import Reassignment, ask_brokers, end_offs
 from tailrace.client.configs import topic_config_values
 from tailrace.client.errors import ClientError, UnsupportedByBroker, code_text
 from tailrace.client.network.address import Address
+from tailrace.client.offsets import latest_offsets
 from tailrace.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 from tailrace.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
@@ -45,6 +46,7 @@ class PartitionState:
     min_isr: int | None  # None (not queried) if all replicas are in sync
     moving: Reassignment | None
     ends: Mapping[BrokerId, Offset]  # log end offsets of the replicas that responded
+    high_watermark: Offset | None = None  # read only for chosen topics
 
     @property
     def is_offline(self) -> bool:
@@ -161,13 +163,22 @@ class ClusterState:
         return found
 
 
-def read_cluster_state(cluster: ClusterClient) -> ClusterState:
-    topics = cluster.topics()
+def read_cluster_state(cluster: ClusterClient, names: Sequence[str] = ()) -> ClusterState:
+    """Read the state of the cluster with all partitions, or with those of the named topics and their high watermarks.
+
+    Raise UnknownTopic if a named topic does not exist.
+    """
+    topics = [cluster.topic(name) for name in names] if names else cluster.topics()
     moving = reassignments(cluster)
     min_isr = _min_isr(cluster, topics)
+    led = [one.partition for topic in topics for one in topic.partitions if one.leader != NO_LEADER]
+    marks = latest_offsets(cluster, led) if names else {}
     ends = _ends(cluster, topics)
     partitions = tuple(
-        _partition(one, min_isr.get(topic.name), moving.get(one.partition), ends.get(one.partition, {}))
+        replace(
+            _partition(one, min_isr.get(topic.name), moving.get(one.partition), ends.get(one.partition, {})),
+            high_watermark=marks.get(one.partition),
+        )
         for topic in topics
         for one in topic.partitions
     )

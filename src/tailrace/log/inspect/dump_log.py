@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
-from tailrace.log.disk.files import Files
-from tailrace.log.inspect.dump import Row
+from tailrace.log.disk.file_names import LOG, OFFSET_INDEX
+from tailrace.log.disk.files import File, Files
+from tailrace.log.inspect.dump import Row, dump_small_file
 from tailrace.log.inspect.dump_decoders import Decoder, control_fields
-from tailrace.log.segments.batch_walk import BatchHeader, read_batches
+from tailrace.log.segments.batch_walk import BatchHeader, read_batches, walk_headers
+from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.records.batch import CODEC_MASK, TIMESTAMP_TYPE_BIT, Codec, CorruptBatch, RecordBatch
 from tailrace.records.legacy import Message
 from tailrace.records.record import Record, TimestampType, iter_records
@@ -33,6 +35,7 @@ class DumpOptions:
     with_records: bool = False
     decode: Decoder | None = None  # also shows keys and values
     max_bytes: int | None = None
+    from_byte: int = 0  # the dump starts with the batch that contains this byte
 
 
 def dump_log_file(files: Files, path: str, options: DumpOptions) -> Iterator[Row]:
@@ -40,10 +43,13 @@ def dump_log_file(files: Files, path: str, options: DumpOptions) -> Iterator[Row
     file = files.open(path, read_only=True)
     try:
         size = file.size()
-        end = size if options.max_bytes is None else min(size, options.max_bytes)
-        position = 0
+        position, end = 0, size
         try:
-            for header, view in read_batches(file, 0, end):
+            if options.from_byte:
+                position = _batch_at(files, file, path, options.from_byte)
+            if options.max_bytes is not None:
+                end = min(size, position + options.max_bytes)
+            for header, view in read_batches(file, position, end):
                 yield from _dump_batch(header, view, options)
                 position = header.position + header.size
         except CorruptBatch as error:
@@ -51,6 +57,26 @@ def dump_log_file(files: Files, path: str, options: DumpOptions) -> Iterator[Row
                 yield Row("invalidBytes", {"size": size - position, "position": position, "reason": error.reason})
     finally:
         file.close()
+
+
+def _batch_at(files: Files, file: File, path: str, byte: int) -> int:
+    """Return the position of the batch that contains a byte, or of the last batch if there are fewer bytes."""
+    found = _indexed_position(files, path, byte)
+    for header in walk_headers(file, found, file.size()):
+        if header.position > byte:
+            break
+        found = header.position
+    return found
+
+
+def _indexed_position(files: Files, path: str, byte: int) -> int:
+    """Return the last position at or before a byte that the segment's index has."""
+    try:
+        entries = dump_small_file(files, path.removesuffix(LOG) + OFFSET_INDEX)
+        positions = (int(row.fields["position"]) for row in entries)
+        return max((position for position in positions if position <= byte), default=0)
+    except (FileNotFoundError, CorruptIndex):
+        return 0
 
 
 def _dump_batch(header: BatchHeader, view: memoryview, options: DumpOptions) -> Iterator[Row]:

@@ -46,12 +46,15 @@ class Decision:
     batch: int
     topic: str  # a topic of the batch: the decision is an offset of its partition 0
     shares: tuple[Share, ...]
+    time_ms: int | None = None  # when it was made; None if an earlier version made it
 
 
 def to_notes(decision: Decision) -> list[str]:
     tasks = [[one.task, one.attempt, one.producer_id, one.epoch, one.rows, one.digest] for one in decision.shares]
     fields: dict[str, Any] = {"decision": decision.number, "query": decision.query, "batch": decision.batch}
     fields |= {"topic": decision.topic, "tasks": tasks}
+    if decision.time_ms is not None:
+        fields["at"] = decision.time_ms
     text = json.dumps(fields, separators=(",", ":"))
     if len(text) > NOTE_MAX:
         text = _PACKED + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
@@ -70,4 +73,5 @@ def from_notes(notes: Sequence[str]) -> Decision:
         text = zlib.decompress(base64.b64decode(text.removeprefix(_PACKED))).decode()
     fields = json.loads(text)
     shares = tuple(Share(*map(int, one)) for one in fields["tasks"])
-    return Decision(int(fields["decision"]), str(fields["query"]), int(fields["batch"]), str(fields["topic"]), shares)
+    number, batch = int(fields["decision"]), int(fields["batch"])
+    return Decision(number, str(fields["query"]), batch, str(fields["topic"]), shares, fields.get("at"))

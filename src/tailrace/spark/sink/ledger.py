@@ -63,7 +63,7 @@ class Ledger:
         transaction = self._transactions.begin(self._id, self._timeout_ms)
         last = self.last_decision()
         lost: tuple[Share, ...] = ()
-        if last is not None and self._finished_number() < last.number:
+        if last is not None and self.finished_number() < last.number:
             lost = self.commit(last.shares)
             if not lost:
                 self._note_finished(last)
@@ -166,7 +166,8 @@ class Ledger:
     def _pages(self, count: int) -> list[str]:
         return [self._id, *(f"{self._id}-{number}" for number in range(1, count))]
 
-    def _finished_number(self) -> int:
+    def finished_number(self) -> int:
+        """Return the number of the last decision that is known to be carried out; 0 if there is none."""
         offsets = committed_offsets(self._coordinators, f"{self._id}-{FINISHED}")
         return max((found.offset for found in offsets.values()), default=0)
 

@@ -10,6 +10,7 @@ For each `commit` and `abort` Spark creates another one, which knows only the me
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -226,7 +227,7 @@ def commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]
             ledger.abort_leftovers()
             return
         number, topic = first.fence.number + 1, min(one.topic for one in written)
-        decision = Decision(number, first.batch.query, first.batch.number, topic, shares)
+        decision = Decision(number, first.batch.query, first.batch.number, topic, shares, int(time.time() * 1_000))
         ledger.decide(first.fence, decision)
         ledger.carry_out(decision)
 

@@ -3,11 +3,17 @@
 Spark's checkpoint decides where a stream resumes; the offsets of the group are never read. So a commit that fails for
 now does not end the query: the next batch commits later offsets anyway. A permanent refusal, because the group has
 members or the client lacks permission, ends the query with an error.
+
+Each commit has a note as its metadata: what reads, a stream or the export of a table, and when it committed. By the
+note `tailrace cluster queries` finds the group.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import time
+from typing import Any, Final, NamedTuple
 
 from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.coordinators import Coordinators
@@ -20,14 +26,41 @@ from tailrace.spark.source.planning.offset_ranges import Offsets
 _log = logging.getLogger(__name__)
 
 
+_TABLE_NAME_MAX: Final = 1_000
+
+
+class ReaderNote(NamedTuple):
+    """The metadata of a committed offset."""
+
+    table: str | None  # the table that the reader exports to; None for a stream
+    time_ms: int
+
+    def text(self) -> str:
+        return json.dumps({"tailrace": "table" if self.table else "stream", "table": self.table, "at": self.time_ms})
+
+
+def parse_note(text: str) -> ReaderNote | None:
+    """Return the note, or None if the offset was committed by something else."""
+    try:
+        fields: Any = json.loads(text)
+        if fields["tailrace"] not in ("stream", "table"):
+            return None
+        return ReaderNote(None if fields["table"] is None else str(fields["table"]), int(fields["at"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
 class GroupCommits:
-    def __init__(self, group: str, wire: WireOptions) -> None:
+    def __init__(self, group: str, wire: WireOptions, *, table: str | None = None) -> None:
+        """`table` is the name of the table that the reader exports to."""
         self._group = group
+        self._table = None if table is None else table[:_TABLE_NAME_MAX]
         self._cluster = ClusterClient(wire.bootstrap, wire.settings)
         self._coordinators = Coordinators(self._cluster)
 
     def commit(self, offsets: Offsets) -> None:
-        commits = {partition: OffsetAndMetadata(offset, "") for partition, offset in offsets.items()}
+        note = ReaderNote(self._table, int(time.time() * 1_000)).text()
+        commits = {partition: OffsetAndMetadata(offset, note) for partition, offset in offsets.items()}
         try:
             commit_offsets(self._coordinators, self._group, commits)
         except ClientError as error:

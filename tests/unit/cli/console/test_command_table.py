@@ -59,5 +59,11 @@ def test_every_command_of_the_table_is_a_command_of_tailrace() -> None:
         if command.source.name == "DATA":
             words += ["--", "/data"]
         options = build_parser().parse_args(words)
-        assert options.json, name
-        assert command.form is not Form.STREAM or name == "top" or options.follow
+        assert options.json or command.form is Form.FILE, name
+        if command.form is Form.STREAM:
+            assert (
+                name == "top"
+                or getattr(options, "follow", False)
+                or getattr(options, "watch", None)
+                or options.progress
+            )

@@ -7,7 +7,7 @@ export class Failure extends Error {
   }
 }
 
-function address(path, parameters) {
+export function address(path, parameters) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters ?? {})) {
     for (const one of [value].flat()) if (one !== undefined && one !== null && one !== false && one !== "") query.append(name, one === true ? "" : one);

@@ -8,18 +8,23 @@ import { groupPage, groupsPage } from "./groups.js";
 import { logPage } from "./log.js";
 import { securityPage, transactionsPage } from "./access.js";
 import { waitingPage } from "./waiting.js";
+import { replicasPage } from "./replicas.js";
+import { sparkPage } from "./spark.js";
 
 const PAGES = [
   ["Overview", "#/", overview],
   ["Topics", "#/topics", topicsPage, topicPage],
   ["Groups", "#/groups", groupsPage, groupPage],
   ["Log", "#/log", logPage, logPage],
+  ["Replicas", "#/replicas", replicasPage, replicasPage],
   ["Waiting", "#/waiting", waitingPage],
-  ["Transactions", "#/transactions", transactionsPage],
+  ["Transactions", "#/transactions", transactionsPage, transactionsPage],
+  ["Spark", "#/spark", sparkPage],
   ["Security", "#/security", securityPage],
 ];
 const main = document.querySelector("main");
 let left = new AbortController();
+let noticedOn = ""; // the noun of the page that a notice belongs to
 export let session = {};
 
 // #/topics/NAME?tab=records → {noun: "topics", names: ["NAME"], query}
@@ -44,6 +49,8 @@ async function draw() {
   const page = names.length ? found[3] ?? found[2] : found[2];
   const stage = h("div");
   show(main, stage);
+  if (noun !== noticedOn) document.querySelector("#notices").replaceChildren();
+  noticedOn = noun;
   try {
     await page(stage, { names, query, signal, session });
   } catch (error) {
@@ -93,10 +100,10 @@ function drawFrame() {
     h("span", { class: "badge" }, session.mayWrite ? "changes allowed" : "read-only"), theme());
 }
 
-// Digits open the pages, / goes to the first field of a page.
+// Digits open the pages (0 the tenth), / goes to the first field of a page.
 function shortcut(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
-  const page = PAGES[Number(event.key) - 1];
+  const page = /^\d$/.test(event.key) ? PAGES[(Number(event.key) + 9) % 10] : null;
   if (page) location.hash = page[1];
   if (event.key === "/") {
     const first = main.querySelector("input, select");

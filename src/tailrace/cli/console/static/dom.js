@@ -49,6 +49,8 @@ export function duration(seconds) {
   return texts.slice(0, 2).join(" ");
 }
 
+export const ago = (ms) => (ms === null || ms === undefined ? "–" : `${duration(Math.max(Date.now() - ms, 0) / 1000)} ago`);
+
 // A table. `columns`: [{head, cell(row), number, sort(row)}]. More rows than fit on a screen or two are drawn as they
 // scroll into view.
 export function table(columns, rows, { caption, empty = "nothing to show" } = {}) {
@@ -102,10 +104,37 @@ export function command(text) {
   return h("p", { class: "command" }, "the same in a terminal:", h("code", null, text), button);
 }
 
+// Says what an action has done, and with which command. It stays until another page is opened.
+export const notice = (sentence, text) => document.querySelector("#notices").replaceChildren(
+  h("div", { class: "panel notice" }, h("p", { class: "good" }, sentence), command(text)));
+
+export function dialog(title, ...children) {
+  const shown = h("dialog", null, h("h2", null, title), children);
+  shown.addEventListener("close", () => shown.remove());
+  document.body.append(shown);
+  shown.showModal();
+  return shown;
+}
+
 export const panel = (title, ...children) => h("section", { class: "panel" }, h("h2", null, title), children);
 export const failure = (error) => h("p", { class: "panel error", role: "alert" }, error.message ?? String(error));
 export const link = (href, text) => h("a", { href }, text);
 export const field = (name, control) => h("label", null, name, control);
+
+// A line over time with its largest value and its times. `points`: [{time, value}]; a value that is null is a gap.
+export function chart(points, label, form, { width = 1200, height = 150 } = {}) {
+  const known = points.filter((one) => one.value !== null);
+  if (known.length < 2) return h("p", { class: "quiet" }, "There are no two points yet.");
+  const [first, last] = [points[0].time, points.at(-1).time];
+  const most = Math.max(...known.map((one) => one.value), 1e-9);
+  const x = (one) => ((one.time - first) / Math.max(last - first, 1)) * width;
+  const y = (one) => height - 20 - (one.value / most) * (height - 40);
+  const line = known.map((one) => `${x(one).toFixed(1)},${y(one).toFixed(1)}`).join(" ");
+  const clock = (ms) => time(ms).slice(11, 19);
+  return h("div", { class: "scroll" }, svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": `${label}: at most ${form(most)}, now ${form(known.at(-1).value)}` },
+    svg("line", { class: "axis", x1: 0, x2: width, y1: height - 20, y2: height - 20 }), svg("polyline", { class: "spark", points: line }),
+    svg("text", { x: 0, y: 12 }, `${label}, at most ${form(most)}`), svg("text", { x: 0, y: height - 5 }, clock(first)), svg("text", { x: width, y: height - 5, "text-anchor": "end" }, clock(last))));
+}
 
 export function spark(points, label, width = 220, height = 40) {
   const most = Math.max(...points, 1e-9);

@@ -1,41 +1,57 @@
-// The log, drawn: a partition's segments to scale, the batches of one of them, and the steps of a read.
+// The log of a partition: its segments to scale, what lies in them, what is read now and what is removed next.
 
-import { get, lines } from "./api.js";
+import { get, lines, repeat } from "./api.js";
 import { bytes, command, count, facts, failure, field, h, link, panel, plural, show, svg, table, time } from "./dom.js";
+import { explainForm } from "./explain.js";
+import { drawMap } from "./map.js";
 
 const WIDTH = 1200;
+const WINDOW_BYTES = 1024 * 1024;
 const BATCHES_MAX = 2000;
+const GROUPS_MAX = 20;
+// The configs that decide what retention and compaction take; those of the running broker may differ from its files.
+const UPKEEP = ["cleanup.policy", "retention.ms", "retention.bytes", "min.compaction.lag.ms", "max.compaction.lag.ms", "min.cleanable.dirty.ratio", "delete.retention.ms"];
 
-export async function logPage(stage, { names: [topic, partition], query, signal, session }) {
+export async function logPage(stage, context) {
+  const { names: [topic, partition], query, signal, session } = context;
   if (!session.hasData) {
     return show(stage, h("h1", null, "Log"), h("p", { class: "panel" }, "This console sees no data directory. Start it beside a broker with ",
       h("code", null, "tailrace serve --console"), ", or with ", h("code", null, "tailrace console --data DIR"), "."));
   }
   if (!topic) return choose(stage, signal);
   const number = Number(partition ?? 0);
-  const { value, command: text } = await get("log/ls", { topic, partition: number, segments: true }, signal);
-  const [log] = value.partitions;
+  const { value: described } = await get("configs/describe", { topic, all: true }, signal);
+  const config = described.configs.filter((one) => UPKEEP.includes(one.name) && one.value !== null).map((one) => `${one.name}=${one.value}`);
+  const { value: log, command: text } = await get("log/map", { topic, partition: number, config }, signal);
   const batches = h("div");
   const explanation = h("div", { "aria-live": "polite" });
+  const readers = h("div");
+  const drawn = h("div", { class: "scroll" });
+  const open = (segment, byte) => drawBatches(batches, { topic, number, segment, byte, signal });
+  const draw = (marks) => show(drawn, drawMap(log, marks, open));
+  draw([]);
   show(stage, h("h1", null, `${topic}-${number}`), h("p", null, link(`#/topics/${encodeURIComponent(topic)}`, "the topic"), "  ·  ", others(topic, number)),
     facts([
       ["Size", bytes(log.size), plural(log.segments.length, "segment")],
-      ["Log start", count(log.logStartOffset)], ["High watermark", count(log.highWatermark), "of the last checkpoint"], ["Log end", count(log.logEndOffset)],
+      ["Log start", count(log.logStartOffset)], ["Last stable", count(log.lastStableOffset), log.openTransactions.length ? plural(log.openTransactions.length, "open transaction") : "no open transaction"],
+      ["High watermark", count(log.highWatermark), "of the last checkpoint"], ["Log end", count(log.logEndOffset)],
       ["Flushed to disk", count(log.recoveryPoint), "recovery point"],
-      ["Records from", h("span", { class: "mono" }, time(log.firstTimestamp).slice(0, 19)), `to ${time(log.largestTimestamp).slice(0, 19)}`],
-      log.cleanedTo === null ? null : ["Cleaned to", count(log.cleanedTo), "compaction"],
     ]),
-    panel("Segments", h("p", { class: "quiet" }, "To scale by size. Choose one to see its batches."),
-      segments(log, (one) => drawBatches(batches, { topic, number, one, log, signal })), segmentTable(log), command(text)),
-    batches, epochs(log), explainForm(explanation, { topic, number, query, signal, log }), explanation);
+    panel("Segments", h("p", { class: "quiet" }, "To scale by size. Click a byte of a segment to see the batch there."), drawn, legend(log),
+      byteForm(log, open, query), segmentTable(log), command(text)),
+    batches, upkeep(log), readers, transactions(log), epochs(log), explainForm(explanation, { topic, number, query, signal, log }), explanation);
+  if (query.has("segment")) open(log.segments.find((one) => String(one.baseOffset) === query.get("segment")) ?? log.segments[0], Number(query.get("byte") ?? 0));
+  if (log.findings.length) stage.append(panel("Findings", h("ul", null, log.findings.map((one) => h("li", null, `${one.message} (${one.file})`)))));
+  const refused = (error) => show(readers, panel("Read now", failure(error)));
+  await repeat(5000, signal, () => drawReaders(readers, { topic, number, log, signal, session }).then(draw).catch((error) => { if (!signal.aborted) refused(error); }), refused);
 }
 
 async function choose(stage, signal) {
-  const { value } = await get("topics/list", { internal: true }, signal);
+  const { value, command: text } = await get("topics/list", { internal: true }, signal);
   show(stage, h("h1", null, "Log"), h("p", { class: "quiet" }, "Choose a topic to see the files of its partitions."), table([
     { head: "Topic", cell: (one) => link(`#/log/${encodeURIComponent(one.name)}/0`, one.name), sort: (one) => one.name },
     { head: "Partitions", number: true, cell: (one) => count(one.partitionCount), sort: (one) => one.partitionCount },
-  ], value.topics, { caption: "Topics" }));
+  ], value.topics, { caption: "Topics" }), command(text));
 }
 
 function others(topic, number) {
@@ -44,7 +60,116 @@ function others(topic, number) {
   return ["partition ", input];
 }
 
-const button = (element, label, act) => {
+const KEY = [["density", "index entries"], ["going", "deleted by the next run of retention"], ["dirty", "compaction cleans it next"], ["epoch", "leader epoch"],
+  ["snapshot", "producer snapshot"], ["open", "open transaction"], ["aborted", "aborted transaction"], ["reader", "position of a group"]];
+
+const legend = (log) => h("ul", { class: "legend" }, KEY.filter(([id]) => isShown(log, id)).map(([id, text]) => h("li", null,
+  svg("svg", { width: 14, height: 14, "aria-hidden": "true" }, svg("rect", { class: `key ${id}`, width: 14, height: 14, rx: 3 })), text)));
+
+function isShown(log, id) {
+  if (id === "going") return log.segments.some((one) => one.deletion);
+  if (id === "dirty") return log.compaction?.cleanableBytes > 0;
+  if (id === "open") return log.openTransactions.length > 0;
+  if (id === "aborted") return log.abortedTransactions.length > 0;
+  if (id === "snapshot") return log.segments.some((one) => one.hasSnapshot);
+  return true;
+}
+
+function byteForm(log, open, query) {
+  const segment = h("select", null, log.segments.map((one) => h("option", { value: one.baseOffset }, one.baseOffset)));
+  if (query.has("segment")) segment.value = query.get("segment");
+  const byte = h("input", { type: "number", min: 0, value: query.get("byte") ?? 0 });
+  return h("form", { class: "row", onsubmit: (event) => {
+    event.preventDefault();
+    open(log.segments.find((one) => String(one.baseOffset) === segment.value), Number(byte.value));
+  } }, field("Segment", segment), field("Byte", byte), h("button", null, "Show the batch"));
+}
+
+const segmentTable = (log) => h("details", null, h("summary", null, "as a table"), table([
+  { head: "Base offset", number: true, cell: (one) => count(one.baseOffset), sort: (one) => one.baseOffset },
+  { head: "End offset", number: true, cell: (one) => count(one.endOffset) },
+  { head: "Size", number: true, cell: (one) => bytes(one.size), sort: (one) => one.size },
+  { head: "Index entries", number: true, cell: (one) => count(one.indexEntries) },
+  { head: "Time index", number: true, cell: (one) => count(one.timeIndexEntries) },
+  { head: "Aborted transactions", number: true, cell: (one) => count(one.abortedTransactions) },
+  { head: "Producer snapshot", cell: (one) => (one.hasSnapshot ? "yes" : "–") },
+  { head: "Largest timestamp", cell: (one) => h("span", { class: "mono" }, time(one.largestTimestamp)) },
+  { head: "Next", cell: next },
+], log.segments, { caption: "Segments" }));
+
+const next = (one) => one.deletion ?? (one.deletableFrom === null ? "–" : `deleted after ${time(one.deletableFrom).slice(0, 19)}`);
+
+function upkeep(log) {
+  const going = log.segments.filter((one) => one.deletion);
+  const dates = log.segments.map((one) => one.deletableFrom).filter((one) => one !== null);
+  const { compaction } = log;
+  return panel("What is removed next", facts([
+    ["Cleanup", log.cleanupPolicy.join(", ") || "none"],
+    ["Deleted next", going.length ? bytes(going.reduce((sum, one) => sum + one.size, 0)) : "nothing", going.length ? `${plural(going.length, "segment")}: ${going[0].deletion}` : "by the next run of retention"],
+    dates.length && !going.length ? ["First deletion", h("span", { class: "mono" }, time(Math.min(...dates)).slice(0, 19)), "by retention.ms"] : null,
+    compaction ? ["To clean", bytes(compaction.cleanableBytes), `offsets ${count(compaction.firstDirtyOffset)} to ${count(compaction.firstUncleanableOffset)}`] : null,
+    compaction ? ["Dirty ratio", compaction.cleanableRatio.toFixed(2), `${compaction.isDue ? "compaction is due" : "compaction waits"}; due above ${compaction.minCleanableRatio}`] : null,
+  ]));
+}
+
+// Draws who reads the partition now, and returns the marks of the groups for the map.
+async function drawReaders(place, { topic, number, log, signal, session }) {
+  const { value: lags, command: text } = await get("groups/lag", {}, signal);
+  const names = lags.lags.filter((one) => one.topic === topic).map((one) => one.group).slice(0, GROUPS_MAX);
+  const groups = names.length ? (await get("groups/describe", { arg: names }, signal)).value.groups : [];
+  const rows = groups.flatMap((one) => one.partitions.filter((part) => part.topic === topic && part.partition === number).map((part) => ({ group: one.group, ...part })));
+  const waiting = session.hasMetrics ? (await get("explain/waiting", {}, signal)).value : { operations: [] };
+  const fetches = waiting.operations.filter((one) => one.keys.includes(`${topic}-${number}`));
+  show(place, panel("Read now", table([
+    { head: "Group", cell: (one) => link(`#/groups/${encodeURIComponent(one.group)}`, one.group) },
+    { head: "Position", number: true, cell: (one) => count(one.committed) },
+    { head: "Lag", number: true, cell: (one) => count(one.lag) },
+    { head: "Read by", cell: (one) => one.memberIds.map((id) => h("div", { class: "mono" }, id)) },
+  ], rows, { caption: "Groups that read the partition", empty: "no group has a position here" }),
+  session.hasMetrics ? h("p", { class: "quiet" }, `${plural(fetches.length, "request")} wait for this partition. `, link("#/waiting", "All that wait")) : null, command(text)));
+  return rows.filter((one) => one.committed !== null && one.committed >= log.logStartOffset);
+}
+
+const transactions = (log) => (log.openTransactions.length || log.abortedTransactions.length ? panel("Transactions",
+  log.openTransactions.length ? table([
+    { head: "Open since offset", number: true, cell: (one) => count(one.firstOffset) }, { head: "Producer id", number: true, cell: (one) => count(one.producerId) },
+    { head: "Last write", cell: (one) => h("span", { class: "mono" }, time(one.lastTimestamp)) },
+  ], log.openTransactions, { caption: "Open transactions" }) : null,
+  log.abortedTransactions.length ? table([
+    { head: "Aborted from", number: true, cell: (one) => count(one.firstOffset) }, { head: "to", number: true, cell: (one) => count(one.lastOffset) },
+    { head: "Producer id", number: true, cell: (one) => count(one.producerId) },
+  ], log.abortedTransactions, { caption: "Aborted transactions" }) : null) : null);
+
+const epochs = (log) => (log.leaderEpochs.length ? panel("Leader epochs", table([
+  { head: "Epoch", number: true, cell: (one) => count(one.epoch) }, { head: "First offset", number: true, cell: (one) => count(one.startOffset) },
+], log.leaderEpochs, { caption: "Leader epochs" })) : null);
+
+async function drawBatches(place, { topic, number, segment, byte, signal }) {
+  show(place, h("p", { class: "quiet" }, "reading batch headers …"));
+  try {
+    const { value, command: text } = await lines("log/dump", {
+      topic, partition: number, only: "log", segment: segment.baseOffset, "from-byte": String(byte), "max-bytes": WINDOW_BYTES,
+    }, signal);
+    const found = value.filter((entry) => entry.kind === "batch").slice(0, BATCHES_MAX);
+    const first = found[0]?.position ?? 0;
+    const last = found.at(-1);
+    const span = last ? last.position + last.size - first : 1;
+    const chosen = h("div", { "aria-live": "polite" });
+    const choose = (batch) => show(chosen, batchFacts(batch, topic, number));
+    const drawn = found.map((batch) => button(svg("rect", {
+      class: ["batch", batch.isControl && "marker", batch.isTransactional && "transactional", !batch.isvalid && "invalid"].filter(Boolean).join(" "),
+      x: ((batch.position - first) / span) * WIDTH, width: Math.max((batch.size / span) * WIDTH - 0.5, 0.7), y: 6, height: 34,
+    }), `batch at byte ${batch.position}: offsets ${batch.baseOffset} to ${batch.lastOffset}, ${bytes(batch.size)}`, () => choose(batch)));
+    show(place, panel(`Batches of segment ${count(segment.baseOffset)}`,
+      h("p", { class: "quiet" }, last ? `${plural(found.length, "batch", "batches")} from byte ${count(first)} to ${count(first + span)} of ${bytes(segment.size)}. Choose one to see its header.` : "The segment has no batch there."),
+      h("div", { class: "scroll" }, svg("svg", { viewBox: `0 0 ${WIDTH} 46`, width: "100%", role: "group", "aria-label": "Batches" }, drawn)), chosen, command(text)));
+    if (found.length) choose(found[0]);
+  } catch (error) {
+    if (!signal.aborted) show(place, failure(error));
+  }
+}
+
+export function button(element, label, act) {
   element.setAttribute("tabindex", "0");
   element.setAttribute("role", "button");
   element.setAttribute("aria-label", label);
@@ -53,79 +178,10 @@ const button = (element, label, act) => {
   element.addEventListener("keydown", (event) => {
     if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
-      act();
+      act(event);
     }
   });
   return element;
-};
-
-function segments(log, act) {
-  const total = Math.max(log.size, 1);
-  const least = 6;
-  const scale = (WIDTH - least * log.segments.length) / total;
-  let x = 0;
-  const drawn = log.segments.map((one, at) => {
-    const width = least + Math.max(one.size * scale, 0);
-    const isActive = at === log.segments.length - 1;
-    const label = `segment ${one.baseOffset}: offsets ${count(one.baseOffset)} to ${count(one.endOffset)}, ${bytes(one.size)}, ${plural(one.offsetIndexEntries, "index entry", "index entries")}${isActive ? ", active" : ""}`;
-    const group = svg("g", null,
-      button(svg("rect", { class: isActive ? "segment active" : "segment", x: x + 1, y: 22, width: Math.max(width - 2, 1), height: 46, rx: 3 }), label, () => act(one)),
-      ticks(x, width, one),
-      width > 90 ? svg("text", { x: x + 6, y: 14 }, count(one.baseOffset)) : null,
-      one.abortedTransactions ? svg("circle", { class: "probe", cx: x + width / 2, cy: 78, r: 4 }) : null);
-    x += width;
-    return group;
-  });
-  return h("div", { class: "scroll" }, svg("svg", { viewBox: `0 0 ${WIDTH} 100`, width: "100%", role: "group", "aria-label": "Segments" }, drawn,
-    svg("text", { x: 0, y: 96 }, `${count(log.logStartOffset)}`), svg("text", { x: WIDTH, y: 96, "text-anchor": "end" }, `log end ${count(log.logEndOffset)}`)));
-}
-
-// Index entries are spread over a segment at about equal distances in bytes.
-function ticks(x, width, one) {
-  const shown = Math.min(one.offsetIndexEntries, Math.floor(width / 3));
-  return Array.from({ length: shown }, (_, at) => {
-    const place = x + ((at + 1) * width) / (shown + 1);
-    return svg("line", { class: "axis", x1: place, x2: place, y1: 60, y2: 68 });
-  });
-}
-
-const segmentTable = (log) => h("details", null, h("summary", null, "as a table"), table([
-  { head: "Base offset", number: true, cell: (one) => count(one.baseOffset), sort: (one) => one.baseOffset },
-  { head: "End offset", number: true, cell: (one) => count(one.endOffset) },
-  { head: "Size", number: true, cell: (one) => bytes(one.size), sort: (one) => one.size },
-  { head: "Index entries", number: true, cell: (one) => count(one.offsetIndexEntries) },
-  { head: "Time index", number: true, cell: (one) => count(one.timeIndexEntries) },
-  { head: "Aborted transactions", number: true, cell: (one) => count(one.abortedTransactions) },
-  { head: "Producer snapshot", cell: (one) => (one.hasSnapshot ? "yes" : "–") },
-  { head: "Largest timestamp", cell: (one) => h("span", { class: "mono" }, time(one.largestTimestamp)) },
-], log.segments, { caption: "Segments" }));
-
-const epochs = (log) => (log.leaderEpochs.length ? panel("Leader epochs", table([
-  { head: "Epoch", number: true, cell: (one) => count(one.epoch ?? one[0]) }, { head: "First offset", number: true, cell: (one) => count(one.startOffset ?? one[1]) },
-], log.leaderEpochs, { caption: "Leader epochs" })) : null);
-
-const SHOWN_BYTES = 4 * 1024 * 1024;
-
-async function drawBatches(place, { topic, number, one, log, signal }) {
-  show(place, h("p", { class: "quiet" }, "reading batch headers …"));
-  try {
-    const { value, command: text } = await lines("log/dump", { topic, partition: number, only: "log", "max-bytes": SHOWN_BYTES }, signal);
-    const file = `${String(one.baseOffset).padStart(20, "0")}.log`;
-    const found = value.filter((entry) => entry.kind === "batch" && entry.file.endsWith(file)).slice(0, BATCHES_MAX);
-    const last = found.at(-1);
-    const read = last ? last.position + last.size : 1;
-    const chosen = h("div", { "aria-live": "polite" });
-    const drawn = found.map((batch) => button(svg("rect", {
-      class: ["batch", batch.isControl && "marker", batch.isTransactional && "transactional", !batch.isvalid && "invalid"].filter(Boolean).join(" "),
-      x: (batch.position / read) * WIDTH, width: Math.max((batch.size / read) * WIDTH - 0.5, 0.7), y: 6, height: 34,
-    }), `batch at byte ${batch.position}: offsets ${batch.baseOffset} to ${batch.lastOffset}, ${bytes(batch.size)}`, () => show(chosen, batchFacts(batch, topic, number))));
-    show(place, panel(`Batches of segment ${count(one.baseOffset)}`,
-      h("p", { class: "quiet" }, `${plural(found.length, "batch", "batches")}${read < one.size ? ` in the first ${bytes(read)} of ${bytes(one.size)}` : ""}. Choose one to see its header. `,
-        log.segments.at(-1) === one ? "This is the active segment." : ""),
-      h("div", { class: "scroll" }, svg("svg", { viewBox: `0 0 ${WIDTH} 46`, width: "100%", role: "group", "aria-label": "Batches" }, drawn)), chosen, command(text)));
-  } catch (error) {
-    if (!signal.aborted) show(place, failure(error));
-  }
 }
 
 const batchFacts = (batch, topic, number) => [facts([
@@ -138,86 +194,3 @@ const batchFacts = (batch, topic, number) => [facts([
   ["Transaction", batch.isControl ? "marker" : batch.isTransactional ? "yes" : "no"],
   ["Time", h("span", { class: "mono" }, time(batch.CreateTime ?? batch.LogAppendTime).slice(0, 19))],
 ]), h("p", null, link(`#/topics/${encodeURIComponent(topic)}?tab=records&partition=${number}&from=${batch.baseOffset}&max=${Math.min(batch.count, 500)}`, "Its records"))];
-
-// The steps of a read
-
-function explainForm(place, { topic, number, query, signal, log }) {
-  const offset = h("input", { inputmode: "numeric", value: query.get("offset") ?? "", placeholder: `${log.logStartOffset} to ${log.logEndOffset}` });
-  const timestamp = h("input", { value: query.get("timestamp") ?? "", placeholder: "milliseconds, or 2026-01-31T12:00:00Z" });
-  const committed = h("input", { type: "checkbox" });
-  const explain = async (event) => {
-    event?.preventDefault();
-    show(place, h("p", { class: "quiet" }, "reading …"));
-    try {
-      const { value, command: text } = await get("log/explain", {
-        topic, partition: number, offset: timestamp.value ? null : offset.value || String(log.logStartOffset), timestamp: timestamp.value,
-        isolation: committed.checked ? "read_committed" : null,
-      }, signal);
-      show(place, value.lookup ? lookup(value.lookup) : null, value.read ? reading(value.read) : null, command(text));
-    } catch (error) {
-      if (!signal.aborted) show(place, failure(error));
-    }
-  };
-  if (query.has("offset") || query.has("timestamp")) explain();
-  return panel("How a read finds its bytes", h("form", { class: "row", onsubmit: explain },
-    field("Offset", offset), field("or time", timestamp), h("label", { class: "check" }, committed, "committed only"), h("button", { class: "main" }, "Explain")));
-}
-
-const file = (path) => h("code", null, path.split("/").at(-1));
-const step = (title, ...content) => h("li", null, h("strong", null, title), content.map((one) => h("div", null, one)));
-
-function search(found, key) {
-  return [`${plural(found.entries, "entry", "entries")} in `, file(found.path), `, ${plural(found.probes.length, "probe")} by binary search`,
-    found.probes.length ? probes(found, key) : null];
-}
-
-function probes(found, key) {
-  const place = (slot) => 10 + (slot / Math.max(found.entries - 1, 1)) * (WIDTH - 20);
-  return svg("svg", { viewBox: `0 0 ${WIDTH} ${26 + found.probes.length * 18}`, width: "100%", role: "img", "aria-label": `probes of the binary search for ${key}` },
-    svg("line", { class: "axis", x1: 10, x2: WIDTH - 10, y1: 10, y2: 10 }),
-    found.probes.map((probe, at) => [
-      svg("line", { class: "axis", x1: place(probe.slot), x2: place(probe.slot), y1: 10, y2: 24 + at * 18 }),
-      svg("circle", { class: "probe", cx: place(probe.slot), cy: 10, r: 5 }),
-      svg("text", { x: Math.min(place(probe.slot) + 6, WIDTH - 330), y: 32 + at * 18 }, `${at + 1}: slot ${probe.slot}, ${key} ${probe.key}`),
-    ]));
-}
-
-const walked = (walk) => [plural(walk.walked.length, "batch header", "batch headers"), ` from byte ${count(walk.walkStart)} on`, table([
-  { head: "Byte", number: true, cell: (one) => count(one.position) },
-  { head: "Offsets", cell: (one) => `${count(one.baseOffset)} – ${count(one.lastOffset)}` },
-  { head: "Bytes", number: true, cell: (one) => count(one.size) },
-  { head: "Result", cell: (one) => (one.isMatch ? h("strong", { class: "good" }, "found") : "ends before it") },
-], walk.walked, { caption: "Batch headers" })];
-
-function reading(read) {
-  const { bounds, cost, slice } = read;
-  return panel(`Read from offset ${count(read.offset)}`, h("ol", { class: "steps" },
-    step("Bounds", `log start ${count(bounds.logStartOffset)} ≤ last stable offset ${count(bounds.lastStableOffset)} ≤ high watermark ${count(bounds.highWatermark)} ≤ log end ${count(bounds.logEndOffset)}`,
-      `${bounds.isolation} ends before offset ${count(bounds.bound)}`),
-    read.emptyBecause ? step("Nothing is read", h("span", { class: "bad" }, read.emptyBecause)) : null,
-    read.walks.map((walk) => [
-      step("Segment", [`base offset ${count(walk.baseOffset)}: slot ${walk.slot + 1} of ${walk.segments}, `, file(walk.path), `, ${bytes(walk.size)}`]),
-      step("Offset index", search(walk.search, "offset")), step("Walk", walked(walk)),
-    ]),
-    slice ? step("Slice", [file(slice.path), ` from byte ${count(slice.position)}, ${bytes(slice.size)}`], picture(read)) : null,
-    cost ? step("Cost", `${plural(cost.indexProbes, "index probe")} on ${plural(cost.indexPages, "page")}; ${plural(cost.reads, "read")} of the log, ${count(cost.bytesRead)} bytes on ${plural(cost.logPages, "page")}; the slice spans ${plural(cost.slicePages, "page")} and is sent without a copy`) : null));
-}
-
-// The segment of the slice: where the walk went, and what is sent.
-function picture({ slice, walks }) {
-  const walk = walks.at(-1);
-  if (!walk || !walk.size) return null;
-  const place = (position) => (position / walk.size) * WIDTH;
-  return svg("svg", { viewBox: `0 0 ${WIDTH} 30`, width: "100%", role: "img", "aria-label": "the slice in its segment" },
-    svg("rect", { class: "segment", x: 1, y: 4, width: WIDTH - 2, height: 22, rx: 3 }),
-    walk.walked.map((one) => svg("rect", { class: "walk", x: place(one.position), y: 4, width: Math.max(place(one.size), 2), height: 22 })),
-    svg("rect", { class: "slice", x: place(slice.position), y: 9, width: Math.max(place(slice.size), 2), height: 12 }));
-}
-
-function lookup(found) {
-  return panel(`First record at or after ${time(found.timestamp)}`, h("ol", { class: "steps" },
-    step("Segment", `${plural(found.segments.length, "segment")} looked at, until one's largest timestamp reaches it`),
-    found.timeSearch ? step("Time index", search(found.timeSearch, "timestamp")) : null,
-    found.walk ? step("Walk", walked(found.walk)) : null,
-    step("Result", found.found ? `offset ${count(found.found.offset)}, at ${time(found.found.timestamp)}` : "no record is that late")));
-}

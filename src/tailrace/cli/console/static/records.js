@@ -1,7 +1,7 @@
-// Records of a topic: from an offset or a time, filtered, live; shown as text, JSON or base64, and exported as seen.
+// Records of a topic: from an offset or a time, filtered, searched, live; produced, copied, sent again and exported.
 
-import { lines, live, post } from "./api.js";
-import { command, count, failure, field, h, panel, plural, show, time } from "./dom.js";
+import { address, lines, live, post } from "./api.js";
+import { command, count, dialog, duration, failure, field, h, notice, panel, plural, show, time } from "./dom.js";
 
 const LIVE_MAX = 500;
 
@@ -12,6 +12,7 @@ export async function records(place, { name, query, signal, session }) {
   const key = h("input", { value: query.get("key") ?? "" });
   const grep = h("input", { value: query.get("grep") ?? "", placeholder: "regular expression" });
   const header = h("input", { value: query.get("header") ?? "", placeholder: "NAME or NAME=VALUE" });
+  const where = h("input", { class: "wide", value: query.get("where") ?? "", placeholder: 'value.price > 50 and "Oslo" in text', title: "a condition on key, value, text, headers, offset, timestamp and partition" });
   const committed = h("input", { type: "checkbox" });
   committed.checked = query.get("isolation") === "read_committed";
   const found = h("div", { "aria-live": "polite" });
@@ -20,7 +21,7 @@ export async function records(place, { name, query, signal, session }) {
   let seen = [];
 
   const parameters = () => ({
-    arg: name, from: from.value, partition: partition.value, max: max.value, key: key.value, grep: grep.value, header: header.value,
+    arg: name, from: from.value, partition: partition.value, max: max.value, key: key.value, grep: grep.value, header: header.value, where: where.value,
     isolation: committed.checked ? "read_committed" : null, more: true,
   });
   const stop = () => {
@@ -28,6 +29,7 @@ export async function records(place, { name, query, signal, session }) {
     current = new AbortController();
     isLive = false;
     follow.textContent = "Follow";
+    search.textContent = "Search all";
     return current.signal;
   };
   signal.addEventListener("abort", stop);
@@ -41,7 +43,7 @@ export async function records(place, { name, query, signal, session }) {
       const answer = await lines("consume", parameters(), wanted);
       if (wanted.aborted) return;
       seen = answer.value;
-      show(found, exports(() => seen, name), list(seen, name, session), command(answer.command));
+      show(found, exports(() => seen, name, parameters(), session.mayWrite), list(seen, name, session), command(answer.command));
     } catch (error) {
       if (!wanted.aborted) show(found, failure(error));
     }
@@ -55,7 +57,7 @@ export async function records(place, { name, query, signal, session }) {
     seen = [];
     const rows = h("tbody");
     const status = h("p", { class: "quiet" }, "waiting for new records …");
-    show(found, exports(() => seen, name), status, frame(rows));
+    show(found, exports(() => seen, name, parameters(), session.mayWrite), status, frame(rows));
     const { max: _, ...rest } = parameters();
     live("consume", { ...rest, from: "latest" }, wanted, (record) => {
       seen.unshift(record);
@@ -67,25 +69,58 @@ export async function records(place, { name, query, signal, session }) {
       status.textContent = `the last ${plural(seen.length, "record")}, newest first`;
     }, (error) => show(status, failure(error)), { pauses: false });
   } }, "Follow");
+  // Reads all records from the start on, and shows those that match while the search goes through the partition.
+  const search = h("button", { type: "button", onclick: () => {
+    const wasSearching = search.textContent === "Stop";
+    const wanted = stop();
+    if (wasSearching) return;
+    search.textContent = "Stop";
+    seen = [];
+    const rows = h("tbody");
+    const bar = h("progress", { max: 1, value: 0, "aria-label": "Progress of the search" });
+    const status = h("p", { class: "quiet", role: "status" }, "searching …");
+    show(found, exports(() => seen, name, parameters(), session.mayWrite), bar, status, frame(rows));
+    const { max: _, ...rest } = parameters();
+    live("consume/search", { ...rest, from: from.value.startsWith("-") ? "beginning" : from.value, max: max.value }, wanted, (item) => {
+      if (!item.progress) {
+        seen.push(item);
+        rows.append(row(item, name, session));
+        return;
+      }
+      const { read, total, elapsedMs } = item.progress;
+      bar.value = total ? read / total : 1;
+      const isDone = read >= total || seen.length >= Number(max.value);
+      status.textContent = `${plural(seen.length, "record")} found in ${count(read)} of ${count(total)} offsets, ${duration(elapsedMs / 1000)}${isDone ? ", done" : ""}`;
+      if (isDone) search.textContent = "Search all";
+    }, (error) => show(status, failure(error)), { pauses: false });
+  } }, "Search all");
   show(place, h("form", { class: "row panel", onsubmit: read },
-    field("From", from), field("Partition", partition), field("At most", max), field("Key", key), field("Text", grep), field("Header", header),
-    h("label", { class: "check" }, committed, "committed only"), h("button", { class: "main" }, "Read"), follow,
+    field("From", from), field("Partition", partition), field("At most", max), field("Key", key), field("Text", grep), field("Header", header), field("Condition", where),
+    h("label", { class: "check" }, committed, "committed only"), h("button", { class: "main" }, "Read"), search, follow,
     session.mayWrite ? h("button", { type: "button", onclick: () => produce(name) }, "Produce") : null), found);
   await read();
 }
 
 const frame = (rows) => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Records" }, h("table", null,
-  h("thead", null, h("tr", null, ["Partition", "Offset", "Time (UTC)", "Key", "Value", "Headers"].map((head, at) => h("th", { scope: "col", class: at < 2 ? "number" : null }, head)))), rows));
+  h("thead", null, h("tr", null, h("th", { scope: "col" }, h("input", { type: "checkbox", "aria-label": "Select all", onchange: (event) => {
+    for (const one of rows.querySelectorAll("input[type=checkbox]")) one.checked = event.target.checked;
+  } })), ["Partition", "Offset", "Time (UTC)", "Key", "Value", "Headers"].map((head, at) => h("th", { scope: "col", class: at < 2 ? "number" : null }, head)))), rows));
 
 const list = (all, name, session) => panel(plural(all.length, "record"), all.length ? frame(h("tbody", null, all.map((one) => row(one, name, session)))) : h("p", { class: "quiet" }, "no record matches"));
 
 function row(record, name, session) {
   const open = () => details(record, name, session);
-  return h("tr", null, h("td", { class: "number" }, record.partition),
+  const chosen = h("input", { type: "checkbox", "aria-label": `Select the record at offset ${record.offset}` });
+  chosens.set(record, chosen);
+  return h("tr", null, h("td", null, chosen), h("td", { class: "number" }, record.partition),
     h("td", { class: "number" }, h("button", { type: "button", class: "small", onclick: open, "aria-label": `Record at offset ${record.offset}` }, count(record.offset))),
-    h("td", { class: "mono" }, time(record.timestamp)), h("td", { class: "mono" }, brief(record.key, record.keyEncoding)), h("td", { class: "mono" }, brief(record.value, record.valueEncoding)),
+    h("td", { class: "mono" }, time(record.timestamp)), h("td", { class: "mono" }, brief(record.key, record.keyEncoding)), h("td", { class: "mono" }, shownValue(record)),
     h("td", { class: "mono" }, record.headers.map((one) => h("div", null, brief(header(one))))));
 }
+
+const chosens = new WeakMap(); // record → its checkbox
+const shownValue = (record) => (record.valueDecoded === undefined ? brief(record.value, record.valueEncoding)
+  : [h("span", { class: "badge" }, `schema ${record.valueSchema}`), brief(JSON.stringify(record.valueDecoded))]);
 
 // Bytes that are not UTF-8 come as base64, and `valueEncoding` or `keyEncoding` says so.
 const header = (one) => `${one.key}=${one.value ?? "null"}`;
@@ -118,45 +153,75 @@ function details(record, name, session) {
     value.textContent = isHex ? hex(record.value ?? "", record.valueEncoding) : pretty(record.value);
     change.textContent = isHex ? "as text" : "as hex";
   } }, "as hex");
-  const other = Object.entries(record).filter(([id]) => !["value", "key", "headers", "topic"].includes(id));
-  const dialog = h("dialog", null, h("h2", null, `${name}-${record.partition} at offset ${count(record.offset)}`),
+  const other = Object.entries(record).filter(([id]) => !["value", "key", "headers", "topic", "valueDecoded", "keyDecoded"].includes(id));
+  const shown = dialog(`${name}-${record.partition} at offset ${count(record.offset)}`,
     h("p", { class: "mono" }, other.map(([id, one]) => `${id} ${id === "timestamp" ? time(one) : one}`).join("  ·  ")),
     h("h3", null, "Key"), h("pre", { tabindex: "0" }, record.key === null ? "null" : pretty(record.key)),
+    record.valueDecoded === undefined ? null : [h("h3", null, `Decoded with schema ${record.valueSchema}`), h("pre", { tabindex: "0" }, JSON.stringify(record.valueDecoded, null, 2))],
     h("h3", null, "Value ", change), value,
     record.headers.length ? [h("h3", null, "Headers"), h("pre", { tabindex: "0" }, record.headers.map(header).join("\n"))] : null,
-    h("p", null, h("button", { type: "button", class: "main", onclick: () => dialog.close() }, "Close"), " ",
-      session.mayWrite ? h("button", { type: "button", onclick: () => { dialog.close(); produce(name, record); } }, "Produce a copy") : null, " ",
-      session.hasData ? h("a", { href: `#/log/${encodeURIComponent(name)}/${record.partition}?offset=${record.offset}`, onclick: () => dialog.close() }, "How a read finds it") : null));
-  dialog.addEventListener("close", () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
+    h("p", null, h("button", { type: "button", class: "main", onclick: () => shown.close() }, "Close"), " ",
+      session.mayWrite ? h("button", { type: "button", onclick: () => { shown.close(); produce(name, record); } }, "Produce a copy") : null, " ",
+      session.hasData ? h("a", { href: `#/log/${encodeURIComponent(name)}/${record.partition}?offset=${record.offset}`, onclick: () => shown.close() }, "How a read finds it") : null));
 }
 
+const line = (record) => {
+  const { key = null, value = null, headers = [], keyEncoding, valueEncoding } = record;
+  return JSON.stringify({ key, value, headers, keyEncoding, valueEncoding });
+};
+
 function produce(name, template = {}) {
+  const isBinary = Boolean(template.keyEncoding || template.valueEncoding);
   const key = h("input", { value: template.key ?? "" });
   const value = h("textarea", { rows: 8, value: template.value ?? "" });
+  const headers = h("textarea", { rows: 2, placeholder: "NAME=VALUE", value: (template.headers ?? []).map((one) => `${one.key}=${one.value ?? ""}`).join("\n") });
   const partition = h("input", { type: "number", min: 0, placeholder: "by key" });
   const result = h("div", { "aria-live": "polite" });
   const send = async (event) => {
     event.preventDefault();
-    const record = { key: key.value === "" ? null : key.value, value: value.value, headers: template.headers ?? [] };
+    const pairs = headers.value.split("\n").filter(Boolean).map((one) => ({ key: one.split("=")[0], value: one.slice(one.split("=")[0].length + 1) }));
+    const record = { ...template, key: key.value === "" ? null : key.value, value: value.value, headers: pairs };
     try {
-      const { value: answer } = await post("produce", { arg: name, partition: partition.value }, `${JSON.stringify(record)}\n`);
-      show(result, h("p", { class: "good" }, `written: ${JSON.stringify(answer)}`));
+      const { value: answer, command: text } = await post("produce", { arg: name, partition: partition.value }, `${line(record)}\n`);
+      show(result, h("p", { class: "good" }, `written: ${JSON.stringify(answer)}`), command(text));
     } catch (error) {
       show(result, failure(error));
     }
   };
-  const dialog = h("dialog", null, h("h2", null, `Produce to ${name}`), h("form", { onsubmit: send },
-    field("Key (empty: none)", key), field("Value", value), field("Partition", partition), result,
-    h("p", null, h("button", { class: "main" }, "Produce"), " ", h("button", { type: "button", onclick: () => dialog.close() }, "Close"))));
-  dialog.addEventListener("close", () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
+  const shown = dialog(`Produce to ${name}`, h("form", { onsubmit: send }, isBinary ? h("p", { class: "quiet" }, "Bytes that are not text are edited as base64.") : null,
+    field("Key (empty: none)", key), field("Value", value), field("Headers, one NAME=VALUE in a line", headers), field("Partition", partition), result,
+    h("p", null, h("button", { class: "main" }, "Produce"), " ", h("button", { type: "button", onclick: () => shown.close() }, "Close"))));
+}
+
+const BODY_MAX = 900_000;
+
+// Sends records again, in requests that the console accepts.
+function resend(records, name) {
+  const target = h("input", { required: true, value: name });
+  const result = h("div", { "aria-live": "polite" });
+  const send = async (event) => {
+    event.preventDefault();
+    try {
+      let text = "";
+      let body = "";
+      for (const [at, record] of records.entries()) {
+        body += `${line(record)}\n`;
+        if (body.length < BODY_MAX && at + 1 < records.length) continue;
+        text = (await post("produce", { arg: target.value, repartition: true }, body)).command;
+        body = "";
+      }
+      shown.close();
+      notice(`${plural(records.length, "record")} written to ${target.value}.`, text);
+    } catch (error) {
+      show(result, failure(error));
+    }
+  };
+  const shown = dialog(`Send ${plural(records.length, "record")} again`, h("form", { onsubmit: send }, field("To the topic", target), result,
+    h("p", null, h("button", { class: "main" }, "Send"), " ", h("button", { type: "button", onclick: () => shown.close() }, "Cancel"))));
 }
 
 // Exports what is shown.
-function exports(seen, name) {
+function exports(seen, name, parameters, mayWrite) {
   const save = (text, kind, ending) => {
     const anchor = h("a", { href: URL.createObjectURL(new Blob([text], { type: kind })), download: `${name}.${ending}` });
     anchor.click();
@@ -168,6 +233,11 @@ function exports(seen, name) {
     return `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
   };
   const csv = () => ["partition,offset,timestamp,key,value,headers", ...seen().map((one) => [one.partition, one.offset, one.timestamp, cell(one.key), cell(one.value), cell(one.headers.map(header).join("; "))].join(","))].join("\r\n");
-  return h("p", null, h("button", { type: "button", class: "small", onclick: () => save(JSON.stringify(seen(), null, 1), "application/json", "json") }, "save as JSON"), " ",
-    h("button", { type: "button", class: "small", onclick: () => save(csv(), "text/csv", "csv") }, "save as CSV"));
+  const { more: _, ...read } = parameters;
+  const chosen = () => seen().filter((one) => chosens.get(one)?.checked);
+  const note = h("span", { class: "quiet", role: "status" });
+  const button = (text, onclick) => [h("button", { type: "button", class: "small", onclick }, text), " "];
+  return h("p", { class: "actions" }, button("save as JSON", () => save(JSON.stringify(seen(), null, 1), "application/json", "json")),
+    button("save as CSV", () => save(csv(), "text/csv", "csv")), button("save as Parquet", () => { location.assign(address("consume/parquet", read)); }),
+    mayWrite ? button("send the selected again", () => (chosen().length ? resend(chosen(), name) : show(note, "select records first"))) : null, note);
 }

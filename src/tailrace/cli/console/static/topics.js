@@ -1,7 +1,7 @@
 // Topics: the list with sizes, rates and the lag of the slowest group; a topic with partitions, records and configs.
 
 import { get, live, post } from "./api.js";
-import { bytes, command, count, facts, failure, field, h, link, panel, plural, show, table } from "./dom.js";
+import { bytes, command, count, dialog, facts, failure, field, h, link, notice, panel, plural, show, table } from "./dom.js";
 import { records } from "./records.js";
 
 export const topicHref = (name, tab) => `#/topics/${encodeURIComponent(name)}${tab ? `?tab=${tab}` : ""}`;
@@ -32,7 +32,7 @@ export async function topicsPage(stage, { query, signal, session }) {
     ], shown, { caption: "Topics", empty: "there is no such topic" }));
   };
   draw();
-  live("top", { interval: 5 }, signal, (seen) => {
+  live("top", { interval: 2 }, signal, (seen) => {
     traffic = new Map(seen.topics.map((one) => [one.topic, one]));
     if (document.activeElement?.closest("table") === null || document.activeElement === document.body) draw();
   });
@@ -53,19 +53,17 @@ function createTopic() {
   const create = async (event) => {
     event.preventDefault();
     try {
-      await post("topics/create", { arg: name.value, partitions: partitions.value, config: configs.value.split("\n").map((line) => line.trim()) });
-      dialog.close();
+      const { command: text } = await post("topics/create", { arg: name.value, partitions: partitions.value, config: configs.value.split("\n").map((line) => line.trim()) });
+      shown.close();
+      notice(`The topic ${name.value} is created.`, text);
       location.hash = topicHref(name.value);
     } catch (error) {
       show(result, failure(error));
     }
   };
-  const dialog = h("dialog", null, h("h2", null, "Create a topic"), h("form", { onsubmit: create },
+  const shown = dialog("Create a topic", h("form", { onsubmit: create },
     field("Name", name), field("Partitions", partitions), field("Configs, one KEY=VALUE in a line", configs), result,
-    h("p", null, h("button", { class: "main" }, "Create"), " ", h("button", { type: "button", onclick: () => dialog.close() }, "Cancel"))));
-  dialog.addEventListener("close", () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
+    h("p", null, h("button", { class: "main" }, "Create"), " ", h("button", { type: "button", onclick: () => shown.close() }, "Cancel"))));
 }
 
 const TABS = [["partitions", "Partitions", partitionsTab], ["records", "Records", records], ["configs", "Configs", configsTab]];
@@ -77,7 +75,7 @@ export async function topicPage(stage, context) {
   show(stage, h("h1", null, name),
     h("nav", { class: "tabs", "aria-label": "Parts of the topic" },
       TABS.map(([id, title]) => h("a", { href: topicHref(name, id), "aria-current": id === chosen[0] ? "page" : null }, title)),
-      session.hasData ? link(`#/log/${encodeURIComponent(name)}/0`, "Log") : null),
+      session.hasData ? link(`#/log/${encodeURIComponent(name)}/0`, "Log") : null, link(`#/replicas/${encodeURIComponent(name)}`, "Replicas")),
     body);
   await chosen[2](body, { ...context, name });
 }
@@ -99,7 +97,29 @@ async function partitionsTab(place, { name, signal, session }) {
     { head: "First offset", number: true, cell: (one) => count(ends.get(one.partition)?.earliest) },
     { head: "End offset", number: true, cell: (one) => count(ends.get(one.partition)?.latest) },
   ], topic.partitions, { caption: "Partitions" }), command(described.command)),
-  session.mayWrite ? dangers(name) : null);
+  session.mayWrite ? [changes(name, topic.partitionCount, () => partitionsTab(place, { name, signal, session })), dangers(name)] : null);
+}
+
+// More partitions, and the deletion of old records.
+function changes(name, partitionCount, done) {
+  const total = h("input", { type: "number", min: partitionCount + 1, value: partitionCount + 1 });
+  const partition = h("input", { type: "number", min: 0, max: partitionCount - 1, placeholder: "all" });
+  const before = h("input", { required: true, placeholder: "offset" });
+  const result = h("div", { "aria-live": "polite" });
+  const act = (path, parameters, sentence) => async (event) => {
+    event.preventDefault();
+    try {
+      const { command: text } = await post(path, parameters());
+      notice(sentence(), text);
+      await done();
+    } catch (error) {
+      show(result, failure(error));
+    }
+  };
+  return panel("Change this topic",
+    h("form", { class: "row", onsubmit: act("topics/alter", () => ({ arg: name, partitions: total.value }), () => `The topic ${name} has ${total.value} partitions.`) }, field("Partitions in total", total), h("button", null, "Add partitions")),
+    h("form", { class: "row", onsubmit: act("topics/trim", () => ({ arg: name, before: before.value, partition: partition.value, yes: true }), () => `The records before ${before.value} are deleted.`) },
+      field("Delete records before", before), field("of partition", partition), h("button", null, "Trim")), result);
 }
 
 function dangers(name) {
@@ -108,7 +128,8 @@ function dangers(name) {
   const remove = async () => {
     if (typed.value !== name) return show(result, failure(new Error(`type ${name} to delete it`)));
     try {
-      await post("topics/delete", { arg: name });
+      const { command: text } = await post("topics/delete", { arg: name });
+      notice(`The topic ${name} is deleted.`, text);
       location.hash = "#/topics";
     } catch (error) {
       show(result, failure(error));
@@ -122,23 +143,28 @@ async function configsTab(place, { name, signal, session }) {
   const isOwn = (one) => one.source === "TOPIC_CONFIG" || one.source === "DYNAMIC_TOPIC_CONFIG";
   const rank = (one) => (isOwn(one) ? 0 : one.source === "DEFAULT_CONFIG" ? 2 : 1);
   const configs = [...value.configs].sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name));
-  const result = h("div");
-  const change = async (one) => {
-    const wanted = prompt(`${one.name} (an empty value restores the default)`, one.value ?? "");
-    if (wanted === null) return;
-    try {
-      if (wanted === "") await post("configs/unset", { topic: name, arg: one.name });
-      else await post("configs/set", { topic: name, arg: `${one.name}=${wanted}` });
-      await configsTab(place, { name, signal, session });
-    } catch (error) {
-      show(result, failure(error));
-    }
+  const change = (one) => {
+    const wanted = h("input", { value: one.value ?? "" });
+    const refusal = h("div", { "aria-live": "polite" });
+    const save = async (event) => {
+      event.preventDefault();
+      try {
+        const { command: text } = wanted.value === "" ? await post("configs/unset", { topic: name, arg: one.name }) : await post("configs/set", { topic: name, arg: `${one.name}=${wanted.value}` });
+        shown.close();
+        notice(`${one.name} of ${name} is changed.`, text);
+        await configsTab(place, { name, signal, session });
+      } catch (error) {
+        show(refusal, failure(error));
+      }
+    };
+    const shown = dialog(one.name, h("p", { class: "quiet" }, one.documentation ?? ""), h("form", { onsubmit: save }, field("Value (empty: the default)", wanted), refusal,
+      h("p", null, h("button", { class: "main" }, "Save"), " ", h("button", { type: "button", onclick: () => shown.close() }, "Cancel"))));
   };
-  show(place, result, panel("Configs", table([
+  show(place, panel("Configs", table([
     { head: "Config", cell: (one) => h("div", { class: "setting" }, h("span", { class: isOwn(one) ? "good" : "" }, one.name), one.documentation ? h("p", { class: "quiet" }, one.documentation) : null), sort: (one) => one.name },
     { head: "Value", cell: (one) => (one.sensitive ? h("span", { class: "quiet" }, "hidden") : h("code", null, one.value ?? "–")) },
     { head: "From", cell: (one) => SOURCES[one.source] ?? one.source },
-    session.mayWrite ? { head: "Change", cell: (one) => h("button", { type: "button", class: "small", onclick: () => change(one) }, "change") } : null,
+    session.mayWrite ? { head: "Change", cell: (one) => h("button", { type: "button", class: "small", "aria-label": `Change ${one.name}`, onclick: () => change(one) }, "change") } : null,
   ].filter(Boolean), configs, { caption: "Configs" }), command(text)));
 }
 

@@ -1,9 +1,9 @@
 // Requests that wait in the broker, what would wake them, and the fetch sessions.
 
 import { get, repeat } from "./api.js";
-import { command, count, duration, facts, failure, h, panel, show, table } from "./dom.js";
+import { command, count, duration, facts, failure, h, link, panel, show, table } from "./dom.js";
 
-const SHOWN = ["kind", "deadlineInMs", "keyCount", "keys"];
+const SHOWN = ["kind", "deadlineInMs", "keyCount", "keys", "maxWaitMs"];
 
 export async function waitingPage(stage, { signal, session }) {
   if (!session.hasMetrics) {
@@ -17,7 +17,7 @@ export async function waitingPage(stage, { signal, session }) {
     show(state, facts([
       ["Waiting requests", count(value.waiting)], ["Watched keys", count(value.watchedKeys)], ["Fetch sessions", count(value.sessionCount)],
       ["Completed", count(value.completed), "before their deadline"], ["At their deadline", count(value.expired)],
-    ]), requests(value.operations), sessions(value.sessions), command(text));
+    ]), requests(value.operations), sessions(value.sessions), shares(value.sharePartitions), command(text));
   };
   await repeat(2000, signal, read, (error) => show(state, failure(error)));
 }
@@ -27,6 +27,7 @@ const others = (one) => Object.entries(one).filter(([name, value]) => !SHOWN.inc
 
 const requests = (all) => panel("Requests", table([
   { head: "Request", cell: (one) => one.kind, sort: (one) => one.kind },
+  { head: "Waits since", number: true, cell: (one) => (one.maxWaitMs === undefined ? "–" : `${count(one.maxWaitMs - one.deadlineInMs)} ms`), sort: (one) => (one.maxWaitMs ?? 0) - one.deadlineInMs },
   { head: "Deadline in", number: true, cell: (one) => `${count(one.deadlineInMs)} ms`, sort: (one) => one.deadlineInMs },
   { head: "Woken by", cell: (one) => one.keys.join(", ") + more(one) },
   { head: "Facts", cell: others },
@@ -40,3 +41,10 @@ const sessions = (all) => panel("Fetch sessions", table([
   { head: "Age", number: true, cell: (one) => duration(one.ageMs / 1000), sort: (one) => one.ageMs },
   { head: "Last used", number: true, cell: (one) => `${duration(one.unusedMs / 1000)} ago`, sort: (one) => one.unusedMs },
 ], all, { caption: "Fetch sessions", empty: "no client has a session" }));
+
+const shares = (all) => (all.length ? panel("Share groups", table([
+  { head: "Group", cell: (one) => link(`#/groups/${encodeURIComponent(one.group)}`, one.group), sort: (one) => one.group },
+  { head: "Topic", cell: (one) => one.topic, sort: (one) => one.topic }, { head: "Partition", number: true, cell: (one) => one.partition },
+  { head: "From", number: true, cell: (one) => count(one.startOffset) }, { head: "Acquired", number: true, cell: (one) => count(one.acquired), sort: (one) => one.acquired },
+  { head: "Available", number: true, cell: (one) => count(one.available), sort: (one) => one.available },
+], all, { caption: "Records in flight of share groups" })) : null);

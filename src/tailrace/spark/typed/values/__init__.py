@@ -7,4 +7,5 @@ protobuf_values.py  Protobuf messages
 text_values.py      UTF-8 text
 framing.py          the frame of a schema registry
 framed_values.py    values with a schema id
+registry_values.py  RegistryValues: single keys and values, decoded for people
 """
