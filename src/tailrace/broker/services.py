@@ -41,6 +41,8 @@ from tailrace.broker.storage.directory_moves import DirectoryMoves
 from tailrace.broker.storage.disk_failures import DiskFailures
 from tailrace.broker.storage.housekeeping import Housekeeping
 from tailrace.broker.storage.image_publisher import ImagePublisher
+from tailrace.broker.storage.remote.remote_logs import RemoteLogs
+from tailrace.broker.storage.remote.remote_reads import RemoteReads
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.fetch.fetches import Fetches
 from tailrace.log.directories.log_directories import LogDirectories
@@ -84,6 +86,8 @@ class Services:
     housekeeping: Housekeeping
     config_updates: ConfigUpdates
     cleaning: LogCleaning | None  # None: log.cleaner.enable is false
+    remote_logs: RemoteLogs | None  # None: without tiered storage
+    remote_reads: RemoteReads | None
     load_reports: Sequence[LoadReport]  # one for each log directory that was opened
     log_flushes: Histogram | None  # durations of flushes; None if they are not measured
 

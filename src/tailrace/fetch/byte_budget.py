@@ -34,3 +34,7 @@ class ByteBudget:
             self.at_least_one = False
         left = self.left - size
         self.left = left if left > 0 else 0
+
+    def reserve(self, size: int) -> None:
+        """Subtract the most that a partition may return later. Whether it returns a batch is not known yet."""
+        self.left = max(self.left - size, 0)

@@ -8,7 +8,7 @@ updates the session. If the client exceeds its quota, the caller calls `throttle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -25,6 +25,7 @@ from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.steps import Steps, in_pieces, run_steps
 from tailrace.protocol.flat.fetch import FLAT_VERSIONS, FetchAnswer, PartitionAnswer, parts_of
+from tailrace.tiers.reading.remote_reader import RemoteAnswer, RemotePart
 from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 PARTITIONS_AT_ONCE = 1_024  # takes about ten milliseconds
@@ -53,6 +54,7 @@ class Reason(Enum):
     DIVERGING_NOW = "Case H: the epoch diverges now"
     WATERMARK_NOW = "Case I: the high watermark has advanced"
     DEADLINE = "max_wait_ms has passed"
+    REMOTE = "the remote store was read"
 
 
 _NO_WAIT: Final = Reason.NO_WAIT
@@ -183,6 +185,8 @@ class Fetch:
                 yield from steps
             for key in result.moved:
                 services.purgatory.check(key, now_ms)
+            if result.remote:
+                return False
             reason = self._reason_to_answer(result)
             if reason is None:
                 return False
@@ -196,8 +200,29 @@ class Fetch:
         self.operation = operation
         self.parked_ms = now_ms
 
+    def wait_for_remote(self, now_ms: int) -> DelayedOperation | None:
+        """Begin the reads from the remote store, if partitions are only there. Return the operation that waits."""
+        result, remote = self.result, self.reader.remote
+        if result is None or not result.remote or remote is None:
+            return None
+        return remote.begin(result.remote, self._remote_read, now_ms)
+
+    def _remote_read(self, answers: Sequence[tuple[RemotePart, RemoteAnswer | None]], now_ms: int) -> None:
+        """Put the records from the remote store into the answers, and answer."""
+        self.operation = None
+        result = self.result
+        assert result is not None
+        for part, found in answers:
+            if found is not None:
+                result.put_remote(part, found)
+        steps = self._ready(Reason.REMOTE, now_ms)
+        if steps is not None:
+            run_steps(steps, now_ms)
+
     def keys(self) -> Iterable[Hashable]:
         """Return the keys of the purgatory under which the fetch waits."""
+        if self.result is not None and self.result.remote:
+            return [part.key for part in self.result.remote]
         session = self.context.session
         return [fetch.key for fetch in self.plan.reads] if session is None else (session,)
 

@@ -94,7 +94,7 @@ class Fetches:
         params = FetchParams.of(ask, version, max_bytes)
         fetch = Fetch(self.services, context, params, version, listener, answer, now_ms, later)
         if not (yield from fetch.begin(client, ask.isolation_level, self.services.image(), now_ms)):
-            operation = DelayedFetch(fetch, now_ms + params.max_wait_ms)
+            operation = fetch.wait_for_remote(now_ms) or DelayedFetch(fetch, now_ms + params.max_wait_ms)
             fetch.park(operation, now_ms)
             self.services.purgatory.try_complete_or_watch(operation, fetch.keys(), now_ms)
         return fetch

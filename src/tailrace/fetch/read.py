@@ -16,10 +16,12 @@ from typing import Final, Protocol
 from tailrace.fetch.byte_budget import ByteBudget
 from tailrace.fetch.context import Answer
 from tailrace.fetch.fetch_plan import FetchParams
-from tailrace.fetch.isolation import describe_replica
+from tailrace.fetch.isolation import describe_replica, is_consumer
 from tailrace.fetch.preferred_replica import ReplicaSelector, preferred_replica
 from tailrace.fetch.session import NO_TOPIC_ID, UNKNOWN_POSITION, PartitionFetch
+from tailrace.log.reading.log_read import OffsetInRemoteStore
 from tailrace.log.segments.position import LogPosition
+from tailrace.log.watermarks import Isolation
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, TopicPartition
@@ -27,6 +29,8 @@ from tailrace.protocol.flat.fetch import PartitionAnswer
 from tailrace.records.batch import CorruptBatch
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
+from tailrace.tiers.reading.remote_read import RemoteAsk
+from tailrace.tiers.reading.remote_reader import RemoteAnswer, RemotePart, RemoteReader
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +51,8 @@ class ReadResult:
     """The answers of a plan's partitions, in order, and their summary for the whole fetch."""
 
     __slots__ = (
-        "answers", "budget", "has_diverging", "has_error", "has_preferred", "has_watermark", "moved", "size",
+        "answers", "budget", "has_diverging", "has_error", "has_preferred", "has_watermark", "moved", "remote",
+        "size",
     )  # fmt: skip
 
     def __init__(self, params: FetchParams) -> None:
@@ -58,6 +63,7 @@ class ReadResult:
         self.has_diverging = False
         self.has_preferred = False
         self.has_watermark = False  # there is a high watermark that the follower lacks and can take
+        self.remote: list[RemotePart] = []  # partitions that have to be read from the remote store
         self.moved: list[TopicPartition] = []  # partitions whose high or low watermark may have moved
 
     def add(self, fetch: PartitionFetch, answer: PartitionAnswer) -> None:
@@ -69,6 +75,19 @@ class ReadResult:
         if answer.error_code:
             self.has_error = True
 
+    def put_remote(self, part: RemotePart, found: RemoteAnswer) -> None:
+        """Put the end of a remote read into the answer of its partition."""
+        fetch, answer = self.answers[part.slot]
+        if found.error:
+            answer = PartitionAnswer(fetch.index, found.error)
+        else:
+            aborted = answer.aborted
+            if found.aborted is not None:
+                aborted = [(one.producer_id, one.first_offset) for one in found.aborted]
+            answer = answer._replace(records=found.records, aborted=aborted)
+        self.answers[part.slot] = (fetch, answer)
+        self.size += len(found.records)
+
 
 class PartitionReader:
     """Reads partitions for all fetches."""
@@ -79,8 +98,11 @@ class PartitionReader:
         *,
         select_replica: ReplicaSelector | None = None,
         quota: ReplicationQuota | None = None,
+        remote: RemoteReader | None = None,
     ) -> None:
+        """`remote` is None if the broker has no tiered storage."""
         self.partitions = partitions
+        self.remote = remote
         self.select_replica = select_replica
         self.quota = quota
 
@@ -113,6 +135,9 @@ class PartitionReader:
                     result.has_preferred = result.has_preferred or answer is not None
                 if answer is None:
                     answer = self._read(fetch, partition, params, result, now_ms, notes_progress)
+            except OffsetInRemoteStore as error:
+                assert partition is not None
+                answer = self._in_remote_store(fetch, partition, params, result, error.code, now_ms)
             except KafkaError as error:
                 answer = self._refused(fetch, error.code)
                 if error.code == ErrorCode.UNKNOWN_SERVER_ERROR and partition is not None:
@@ -128,6 +153,31 @@ class PartitionReader:
                 hosted.failed(partition, error)
                 answer = self._refused(fetch, ErrorCode.KAFKA_STORAGE_ERROR)
             result.add(fetch, answer)
+
+    def _in_remote_store(
+        self,
+        fetch: PartitionFetch,
+        partition: Partition,
+        params: FetchParams,
+        result: ReadResult,
+        code: ErrorCode,
+        now_ms: int,
+    ) -> PartitionAnswer:
+        """Plan a read from the remote store for a consumer. A follower gets an error instead, with the log's bounds."""
+        marks = partition.log.snapshot_marks()
+        bounds = (marks.high_watermark.offset, marks.last_stable.offset, marks.log_start_offset)
+        fetch.refuse_read()
+        if self.remote is None or not is_consumer(params.replica_id):
+            high_watermark, _, log_start_offset = bounds
+            return PartitionAnswer(fetch.index, code, high_watermark, log_start_offset=log_start_offset)
+        wants_aborted = params.isolation is Isolation.READ_COMMITTED
+        budget = result.budget
+        if not self.remote.is_throttled(now_ms):
+            max_bytes = max(budget.share(fetch.max_bytes), 0)
+            ask = RemoteAsk(fetch.fetch_offset, max_bytes, budget.at_least_one, wants_aborted)
+            result.remote.append(RemotePart(partition.key, ask, len(result.answers)))
+            budget.reserve(max_bytes)
+        return PartitionAnswer(fetch.index, 0, *bounds, aborted=[] if wants_aborted else None)
 
     def _refused(self, fetch: PartitionFetch, code: ErrorCode) -> PartitionAnswer:
         fetch.refuse_read()

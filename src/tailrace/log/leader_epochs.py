@@ -110,6 +110,10 @@ class LeaderEpochs:
         floor = next((entry for entry in reversed(self.entries) if entry.epoch <= epoch), None)
         return EpochEnd(floor.epoch if floor else epoch, higher.start_offset)
 
+    def epoch_of(self, offset: Offset) -> LeaderEpoch | None:
+        """Return the epoch in which an offset was written, or None if it is before all of them."""
+        return next((entry.epoch for entry in reversed(self.entries) if entry.start_offset <= offset), None)
+
     def truncate_end(self, end_offset: Offset) -> bool:
         """Drop the epochs that start at or after the log end. Return True if there were any. The caller writes the
         file."""

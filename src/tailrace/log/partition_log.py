@@ -39,6 +39,7 @@ from tailrace.log.segments.segment_swap import swap_segments
 from tailrace.log.upkeep import retention
 from tailrace.log.upkeep.deferred import Deferred
 from tailrace.log.upkeep.durability import Durability
+from tailrace.log.upkeep.log_offsets import LogOffsets
 from tailrace.log.upkeep.log_owner import LogOwner
 from tailrace.log.upkeep.removal import Removal
 from tailrace.log.watermarks import Isolation, Watermarks
@@ -61,7 +62,7 @@ class LogState(NamedTuple):
     producers: ProducerStates
 
 
-class PartitionLog:
+class PartitionLog(LogOffsets):
     def __init__(
         self,
         folder: LogFolder,
@@ -72,12 +73,12 @@ class PartitionLog:
         new_jitter_ms: Callable[[], int],
         now_ms: int,
     ) -> None:
-        self._files, self.directory, self.partition, self.topic_id = folder
-        partition = folder.partition
-        self.config = config
-        self.segments, self.marks, self.epochs, self.producers = segments, marks, epochs, producers = state
+        self._files, self.directory, partition, self.topic_id = folder
+        segments, marks, self.epochs, self.producers = state
+        epochs, producers = self.epochs, self.producers
+        durability = Durability(segments, marks, epochs, recovery_point, now_ms)
+        super().__init__(partition, config, segments, marks, durability)
         self.deferred = Deferred()
-        self.durability = Durability(segments, marks, epochs, recovery_point, now_ms)
         self._new_jitter_ms = new_jitter_ms
         self._append = LogAppend(partition, segments, marks, epochs, producers, self.durability, self.roll)
         self._bounds = LogBounds(segments, marks, producers)
@@ -90,32 +91,6 @@ class PartitionLog:
         self._removal = Removal(
             folder.files, self.deferred, producers, lambda paths: self._owner.remove_files(folder.files, paths)
         )
-
-    # Bounds
-
-    @property
-    def recovery_point(self) -> Offset:
-        return self.durability.recovery_point
-
-    @property
-    def log_start_offset(self) -> Offset:
-        return self.marks.log_start_offset
-
-    @property
-    def log_end_offset(self) -> Offset:
-        return self.marks.log_end.offset
-
-    @property
-    def high_watermark(self) -> Offset:
-        return self.marks.high_watermark.offset
-
-    @property
-    def last_stable_offset(self) -> Offset:
-        return self.marks.last_stable_offset
-
-    @property
-    def size(self) -> int:
-        return self.segments.total_size()
 
     # Append
 
@@ -241,7 +216,12 @@ class PartitionLog:
         """Apply retention. Return the number of deleted segments by reason, limited to `at_most` for each reason."""
         deleted = {}
         for reason in retention.reasons(self.config):
-            going = retention.segments_to_delete(reason, self.segments, self.marks, self.config, now_ms, at_most)
+            limits = retention.limits_of(self.config, self.highest_remote_offset if self.is_copied else None)
+            going = retention.segments_to_delete(reason, self.segments, self.marks, limits, now_ms, at_most)
+            if going and self.is_copied and going[-1] is self.segments.active:
+                # Only a sealed segment can be copied. It is deleted when it is in the remote store.
+                self.roll(now_ms)
+                going.pop()
             deleted[reason] = self._delete_segments(going, now_ms)
         return deleted
 
@@ -251,7 +231,7 @@ class PartitionLog:
         if len(going) == len(self.segments):
             self.roll(now_ms)
         start = self.segments.after(going[-1].base_offset)[0].base_offset
-        if start > self.log_start_offset:
+        if start > self.log_start_offset and not self.is_copied:
             self._move_start(start, now_ms)
         self._remove_segments(going, now_ms)
         self.durability.note_start(start)

@@ -2,6 +2,7 @@
 
 serving.py         broker_builder: builds a broker from its settings, with disk, clock and random numbers
 quorum_network.py  QuorumNetwork: the network of a broker that joins a cluster, before it serves
+remote_host.py     remote stores, and the threads that wait for them
 offline_node.py    OfflineNode: a data directory without a broker, opened by this process
 timed_files.py     TimedFiles: files that measure flushes
 """

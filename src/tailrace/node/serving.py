@@ -20,7 +20,10 @@ from typing import Final
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.security.token_validators import FetchKeys
+from tailrace.broker.startup.environment import RemoteHost
 from tailrace.broker.startup.open_broker import open_broker
+from tailrace.broker.storage.cleaning import Work
 from tailrace.log.disk.files import PRIVATE_UMASK, DiskFiles, Files
 from tailrace.metadata.storage.storage_format import is_formatted
 from tailrace.model.topic_config import InvalidConfig
@@ -103,6 +106,28 @@ def _credential_records(credentials: Sequence[str]) -> list[Message]:
     return [first_credential(one, os.urandom(16)) for one in credentials]
 
 
+def _key_fetches(
+    config: BrokerConfig, server_functions: ServerFunctions, clock_ms: Callable[[], int]
+) -> tuple[FetchKeys | None, Callable[[Work], None] | None]:
+    """Return the function that fetches the keys of identity providers, and its threads, if a listener needs them."""
+    if not any(sasl.oauth is not None and sasl.oauth.jwks is not None for sasl in config.sasl.values()):
+        return None, None
+    from tailrace.server.http.jwks_endpoint import FetchThreads, fetch_keys
+
+    return fetch_keys, FetchThreads(server_functions.call_soon, clock_ms).submit
+
+
+def _remote_host(
+    config: BrokerConfig, files: Files, server_functions: ServerFunctions, clock_ms: Callable[[], int]
+) -> RemoteHost | None:
+    """Return the remote stores and their threads, if tiered storage is enabled."""
+    if config.remote is None:
+        return None
+    from tailrace.node.remote_host import remote_host
+
+    return remote_host(files, server_functions.call_soon, clock_ms)
+
+
 def broker_builder(
     config: BrokerConfig,
     *,
@@ -129,11 +154,8 @@ def broker_builder(
             from tailrace.node.quorum_network import QuorumNetwork, find_cluster_id
 
             network = QuorumNetwork(config, server_functions, clock_ms)
-        fetch, submit_fetch = None, None
-        if any(sasl.oauth is not None and sasl.oauth.jwks is not None for sasl in config.sasl.values()):
-            from tailrace.server.http.jwks_endpoint import FetchThreads, fetch_keys
-
-            fetch, submit_fetch = fetch_keys, FetchThreads(server_functions.call_soon, clock_ms).submit
+        fetch, submit_fetch = _key_fetches(config, server_functions, clock_ms)
+        remote = _remote_host(config, disk, server_functions, clock_ms)
         try:
             if network is not None and is_new:
                 new_cluster_id = find_cluster_id(config)
@@ -153,6 +175,7 @@ def broker_builder(
                 first_records=first_records,
                 fetch_keys=fetch,
                 submit_fetch=submit_fetch,
+                remote=remote,
                 has_telemetry=telemetry,
                 log_flushes=disk.flushes if isinstance(disk, TimedFiles) else None,
                 open_segments_max=open_segments_max(),

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tailrace.fetch.byte_budget import ByteBudget
-from tailrace.log.reading.log_read import LogRead, OffsetOutOfRange
+from tailrace.log.reading.log_read import LogRead, OffsetInRemoteStore, OffsetOutOfRange
 from tailrace.log.segments.position import FileSlice
+from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.records.batch import CorruptBatch
 from tailrace.shares.aborted import leave_out_aborted
@@ -44,7 +45,7 @@ class ShareAnswer(NamedTuple):
     """The part of a response about one partition."""
 
     error_code: ErrorCode = ErrorCode.NONE
-    records: FileSlice | None = None
+    records: FileSlice | bytes | None = None
     acquired: Sequence[AcquiredRecords] = ()
 
 
@@ -126,12 +127,14 @@ class ShareFetch(DelayedOperation):
         if not offsets:
             return len(self.errors) == self.partition_count and self._complete({}, {}, now_ms)
         unknown = [one for one, offset in offsets.items() if one.share.position_offset != offset]
-        reads = self._read(unknown, offsets, len(offsets))
+        reads = self._read(unknown, offsets, len(offsets), now_ms)
+        is_due = False
         for hosted, read in reads.items():
-            if isinstance(read, LogRead):
+            if isinstance(read, LogRead) and not read.position.is_offset_only:
                 hosted.share.note_position(offsets[hosted], read.position)
-        has_error = any(not isinstance(read, LogRead) for read in reads.values())
-        return (has_error or self._has_enough(list(offsets))) and self._complete(offsets, reads, now_ms)
+            else:
+                is_due = True  # an error, or records from the remote store
+        return (is_due or self._has_enough(list(offsets))) and self._complete(offsets, reads, now_ms)
 
     def expire(self, now_ms: int) -> None:
         self._complete(self._acquirable(), {}, now_ms)
@@ -167,7 +170,10 @@ class ShareFetch(DelayedOperation):
 
     # Read and respond
 
-    def _read(self, wanted: list[HostedShare], offsets: dict[HostedShare, int], partition_count: int) -> _Reads:
+    def _read(
+        self, wanted: list[HostedShare], offsets: dict[HostedShare, int], partition_count: int, now_ms: int
+    ) -> _Reads:
+        """Read partitions. A partition whose remote read has not ended is not in the result."""
         budget = ByteBudget(self.params.max_bytes)
         share_of_bytes = self._share_of_bytes(partition_count)
         reads: _Reads = {}
@@ -185,6 +191,18 @@ class ShareFetch(DelayedOperation):
                     read = read._replace(slice=None)
                 budget.take(read.size)
                 reads[hosted] = read
+            except OffsetInRemoteStore:
+                remote = self._shares.remote_read(
+                    hosted.replica.key,
+                    offsets[hosted],
+                    max(budget.share(share_of_bytes), 0),
+                    self._settings.isolation is Isolation.READ_COMMITTED,
+                    now_ms,
+                )
+                if isinstance(remote, LogRead):
+                    budget.take(remote.size)
+                if remote is not None:
+                    reads[hosted] = remote
             except OffsetOutOfRange as error:
                 hosted.share.move_start(error.log_start_offset)
                 reads[hosted] = ErrorCode.NONE
@@ -201,7 +219,7 @@ class ShareFetch(DelayedOperation):
     def _complete(self, offsets: dict[HostedShare, int], reads: _Reads, now_ms: int) -> bool:
         missing = [one for one in offsets if one not in reads]
         # Partitions whose log position was known have waited longer, so they come first.
-        reads = {**self._read(missing, offsets, len(offsets)), **reads} if missing else reads
+        reads = {**self._read(missing, offsets, len(offsets), now_ms), **reads} if missing else reads
         answers: Answers = {}
         left = self.params.max_records
         for hosted, read in reads.items():
@@ -230,7 +248,8 @@ class ShareFetch(DelayedOperation):
         if not acquired:
             return ShareAnswer()
         self._shares.acquired_records += sum(one.last_offset - one.first_offset + 1 for one in acquired)
-        return ShareAnswer(ErrorCode.NONE, slice_of(read.slice, batches, acquired), acquired)
+        records = slice_of(read.slice, batches, acquired)
+        return ShareAnswer(ErrorCode.NONE, records.read() if read.position.is_offset_only else records, acquired)
 
     def answer(self, answers: Answers, now_ms: int) -> None:
         for partition, code in self.errors.items():

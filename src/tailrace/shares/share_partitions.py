@@ -13,9 +13,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from tailrace.diagnostics.limited_log import LimitedLog
+from tailrace.log.reading.log_read import LogRead
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -30,6 +31,7 @@ from tailrace.waiting.purgatory import Purgatory
 _log = logging.getLogger(__name__)
 
 Done = Callable[[KafkaError | None, int], None]  # (error or None, now_ms), called once
+RemoteRead: TypeAlias = Callable[[TopicPartition, Offset, int, bool, int], LogRead | ErrorCode | None]
 
 _LATER = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 _FENCED = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH)
@@ -83,8 +85,12 @@ class SharePartitions:
         purgatory: Purgatory,
         settings: Callable[[str], DeliverySettings],
         run_beside: RunBeside,
+        remote_read: RemoteRead,
     ) -> None:
+        """`remote_read(partition, offset, max_bytes, wants_aborted, now_ms)` returns records from the remote store, an
+        error, or None while it reads."""
         self.partitions = partitions
+        self.remote_read = remote_read
         self._start_offsets = StartOffsets(run_beside)
         self.purgatory = purgatory
         self.settings = settings

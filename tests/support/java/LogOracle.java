@@ -38,6 +38,7 @@ public final class LogOracle {
         new QuotaCommands(time).register(commands);
         new AclCommands().register(commands);
         new TierCommands().register(commands);
+        new RemoteLogCommands().register(commands);
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 16);
         String line;
         while ((line = requests.readLine()) != null) {

@@ -133,7 +133,7 @@ def test_a_controller_has_only_its_own_listener() -> None:
         ({"listener.name.nowhere.max.connections": "5"}, "listener NOWHERE does not exist"),
         ({"authorizer.class.name": "a.b.C"}, "a.b.C is not supported; use org.apache.kafka"),
         ({**ACLS, "super.users": "alice"}, "not a principal"),
-        ({"remote.log.storage.system.enable": "true"}, "not supported"),
+        ({"remote.log.storage.system.enable": "true"}, "remote.log.storage.manager.class.name must be set"),
         ({"listeners": "SASL_SSL://:9092"}, "GSSAPI of listener SASL_SSL is not supported"),
         ({"num.partitions": "0"}, "at least 1"),
         ({"num.partitions": "many"}, "must be a number"),

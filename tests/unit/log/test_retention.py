@@ -7,7 +7,7 @@ import pytest
 from tailrace.log.segments.position import LogPosition
 from tailrace.log.segments.segment import Segment
 from tailrace.log.segments.segment_list import SegmentList
-from tailrace.log.upkeep.retention import below_log_start, beyond_age, beyond_size
+from tailrace.log.upkeep.retention import below_log_start, beyond_age, beyond_size, limits_of
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.topic_config import TopicConfig
 from tests.support.small_logs import NOW_MS, new_files, new_segment, placed, put
@@ -47,7 +47,7 @@ def test_l12_oldest_segments_are_deleted_while_the_rest_has_retention_bytes() ->
     segments = three_segments()
 
     def going(kept_bytes: int) -> list[int]:
-        return bases(beyond_size(segments, marks(), TopicConfig(retention_bytes=kept_bytes)))
+        return bases(beyond_size(segments, marks(), limits_of(TopicConfig(retention_bytes=kept_bytes))))
 
     assert going(-1) == []
     assert going(25 * SIZE) == []
@@ -62,20 +62,20 @@ def test_l12_segments_whose_latest_record_is_too_old_are_deleted() -> None:
     segments = three_segments()
 
     def going(retention_ms: int) -> list[int]:
-        return bases(beyond_age(segments, marks(), TopicConfig(retention_ms=retention_ms), NOW_MS))
+        return bases(beyond_age(segments, marks(), limits_of(TopicConfig(retention_ms=retention_ms)), NOW_MS))
 
     assert going(-1) == []
     assert going(3_600_000) == []
     assert going(3_599_999) == [0]
     assert going(AGE_MS) == [0, 10]
-    assert bases(beyond_age(segments, marks(), TopicConfig(retention_ms=0), NOW_MS + 1)) == [0, 10, 20]
+    assert bases(beyond_age(segments, marks(), limits_of(TopicConfig(retention_ms=0)), NOW_MS + 1)) == [0, 10, 20]
 
 
 def test_l12_segments_past_the_high_watermark_are_not_deleted() -> None:
     segments, config = three_segments(), TopicConfig(retention_ms=AGE_MS, retention_bytes=0)
-    assert bases(beyond_age(segments, marks(high_watermark=19), config, NOW_MS)) == [0]
-    assert bases(beyond_size(segments, marks(high_watermark=9), config)) == []
-    assert bases(beyond_size(segments, marks(high_watermark=24), config)) == [0, 10]
+    assert bases(beyond_age(segments, marks(high_watermark=19), limits_of(config), NOW_MS)) == [0]
+    assert bases(beyond_size(segments, marks(high_watermark=9), limits_of(config))) == []
+    assert bases(beyond_size(segments, marks(high_watermark=24), limits_of(config))) == [0, 10]
 
 
 def test_l12_an_old_segment_after_a_younger_one_is_not_deleted() -> None:
@@ -87,7 +87,7 @@ def test_l12_an_old_segment_after_a_younger_one_is_not_deleted() -> None:
     old = new_segment(files, 20)
     put(old, placed(20, b"a", timestamp=0))
     segments.add(old)
-    assert bases(beyond_age(segments, marks(), TopicConfig(retention_ms=AGE_MS), NOW_MS)) == [0]
+    assert bases(beyond_age(segments, marks(), limits_of(TopicConfig(retention_ms=AGE_MS)), NOW_MS)) == [0]
 
 
 def test_l12_an_empty_active_segment_stays() -> None:
@@ -95,8 +95,8 @@ def test_l12_an_empty_active_segment_stays() -> None:
     segments = SegmentList([new_segment(files, 0)])
     config = TopicConfig(retention_ms=0, retention_bytes=0)
     empty = Watermarks(0, LogPosition(0), LogPosition(0))
-    assert beyond_age(segments, empty, config, NOW_MS + 10**9) == []
-    assert beyond_size(segments, empty, config) == []
+    assert beyond_age(segments, empty, limits_of(config), NOW_MS + 10**9) == []
+    assert beyond_size(segments, empty, limits_of(config)) == []
 
 
 def test_retention_looks_only_at_the_segments_that_it_may_delete(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,5 +110,27 @@ def test_retention_looks_only_at_the_segments_that_it_may_delete(monkeypatch: py
         return timestamp_of(segment)
 
     monkeypatch.setattr(Segment, "retention_timestamp_ms", noting)
-    assert bases(beyond_age(segments, marks(), TopicConfig(retention_ms=AGE_MS), NOW_MS, 1)) == [0]
+    assert bases(beyond_age(segments, marks(), limits_of(TopicConfig(retention_ms=AGE_MS)), NOW_MS, 1)) == [0]
     assert looked_at == [0]
+
+
+def test_a_copied_log_keeps_segments_that_are_not_in_the_remote_store() -> None:
+    segments = three_segments()
+    config = TopicConfig(retention_ms=-1, retention_bytes=-1, local_retention_bytes=0)
+
+    def deleted(highest_remote_offset: int, start: int = 0) -> list[int]:
+        limits = limits_of(config, highest_remote_offset)
+        return bases(beyond_size(segments, marks(start=start), limits))
+
+    assert deleted(-1) == []
+    assert deleted(8) == []
+    assert deleted(9) == [0]
+    assert deleted(19) == [0, 10, 20], "the caller seals the active segment"
+    assert deleted(-1, start=10) == [0], "the log starts after it"
+
+
+def test_local_limits_replace_the_limits_only_while_segments_are_copied() -> None:
+    config = TopicConfig(retention_ms=9, retention_bytes=8, local_retention_ms=7, local_retention_bytes=6)
+    assert limits_of(config) == (8, 9, None)
+    assert limits_of(config, 0) == (6, 7, 0)
+    assert limits_of(TopicConfig(retention_ms=9, retention_bytes=8), 0) == (8, 9, 0)

@@ -3,6 +3,7 @@
 properties_file.py     Java's properties files
 broker_config.py       BrokerConfig: typed view of server.properties
 config_support.py      which of Kafka's broker keys are honoured, have no effect, or are not supported
+remote_config.py       RemoteConfig: the settings of tiered storage
 role_config.py         Roles: a node that is its own controller, or a broker with separate controllers
 listener_config.py     listeners, their addresses and security protocols
 listener_keys.py       keys that can be set for one listener

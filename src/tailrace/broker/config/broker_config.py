@@ -24,6 +24,7 @@ from tailrace.broker.config.config_support import Support, support_of
 from tailrace.broker.config.listener_config import Listener, parse_listeners, parse_security_map
 from tailrace.broker.config.listener_keys import check_listener_key, check_listener_names
 from tailrace.broker.config.properties_file import MalformedProperties, parse_properties
+from tailrace.broker.config.remote_config import ENABLE, RemoteConfig, is_enabled, prefixes
 from tailrace.broker.config.role_config import read_roles
 from tailrace.broker.config.sasl_config import sasl_of_listener
 from tailrace.metadata.decisions.delegation_tokens import TokenSettings
@@ -69,6 +70,7 @@ class BrokerConfig:
         self._read_listeners()
         self._check_roles()
         self._check_times()
+        self.remote = RemoteConfig(self) if is_enabled(self) else None  # tiered storage
         authorizer_of(self.static)
 
     @classmethod
@@ -212,6 +214,10 @@ class BrokerConfig:
     def _unknown(self, name: str) -> None:
         if name.startswith(PREFIX):
             check_listener_key(name, self.static[name])
+            return
+        if name.startswith(prefixes(self)):
+            if not is_enabled(self):
+                self.warnings.append(f"{name} has no effect without {ENABLE}")
             return
         if name in OWN_KEYS:
             if not self.static.get(CLASS_NAME):

@@ -68,6 +68,8 @@ _HONOURED: Final = (
     "producer.id.expiration.", "add.partitions.to.txn.", "transaction.", "transactional.id.expiration.ms",
     "offset.metadata.max.bytes", "offsets.", "group.", "request.timeout.ms",
     "share.coordinator.", "queued.max.request.bytes",
+    # tiered storage
+    "remote.",
 )  # fmt: skip
 
 _NO_EFFECT: Final = (
@@ -87,12 +89,15 @@ _NO_EFFECT: Final = (
     "replica.socket.", "socket.connection.setup.timeout.", "server.max.startup.time.ms",
     "early.start.listeners",
     "follower.fetch.last.tiered.offset.enable",
+    "remote.log.storage.manager.class.path", "remote.log.metadata.manager.class.path",
+    "remote.log.metadata.manager.listener.name", "remote.log.manager.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size", "remote.log.manager.task.retry.",
 )  # fmt: skip
 
 _NOT_SUPPORTED: Final = (
     "alter.config.policy.class.name", "create.topic.policy.class.name",
     "client.quota.callback.class", "principal.builder.class", "config.providers",
-    "remote.", "sasl.", "sasl.login.class", "security.providers", "ssl.",
+    "sasl.", "sasl.login.class", "security.providers", "ssl.",
     "controller.quorum.auto.join.enable", "group.share.persister.class.name", "transaction.two.phase.commit.enable",
 )  # fmt: skip
 

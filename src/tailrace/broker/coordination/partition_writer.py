@@ -28,6 +28,11 @@ class PartitionWriter:
         log = self._led(key).log
         return log.log_start_offset, log.log_end_offset
 
+    def committed_bounds(self, key: TopicPartition) -> tuple[Offset, Offset]:
+        """Return the start of a partition and its high watermark."""
+        log = self._led(key).log
+        return log.log_start_offset, log.high_watermark
+
     def read(self, key: TopicPartition, offset: Offset, max_bytes: int) -> bytes:
         found = self._led(key).log.read(offset, max_bytes, Isolation.LOG_END, at_least_one=True)
         return b"" if found.slice is None else found.slice.read()

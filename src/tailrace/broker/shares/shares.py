@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from tailrace.broker.cluster.share_state_peers import ShareStatePeers
 from tailrace.broker.config.broker_config import BrokerConfig
@@ -19,13 +20,20 @@ from tailrace.metadata.image.image import ConfigResource, MetadataImage, Resourc
 from tailrace.model.errors import KafkaError
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.shares.delivery_settings import DeliverySettings
-from tailrace.shares.share_partitions import SharePartitions
+from tailrace.shares.share_partitions import RemoteRead, SharePartitions
 from tailrace.shares.share_sessions import SessionKey, ShareSession, ShareSessions
 from tailrace.shares.state.persisted_state import SharePartitionKey
 from tailrace.waiting.outbox import Outbox
 from tailrace.waiting.purgatory import Purgatory
 
 _log = logging.getLogger(__name__)
+
+
+class ShareWork(NamedTuple):
+    """Work of share fetches that is done beside the loop."""
+
+    submit: Callable[[Work], None]
+    remote_read: RemoteRead  # reads from the remote store
 
 
 class Shares:
@@ -38,7 +46,7 @@ class Shares:
         states: ShareCoordinator,
         outbox: Outbox,
         peers: ShareStatePeers | None,
-        submit: Callable[[Work], None],
+        work: ShareWork,
     ) -> None:
         self._config = config
         self._image = image
@@ -58,7 +66,8 @@ class Shares:
             self.persister,
             purgatory,
             self.settings,
-            lambda run, apply, failed: submit(Step(run, apply, failed, is_prompt=True)),
+            lambda run, apply, failed: work.submit(Step(run, apply, failed, is_prompt=True)),
+            work.remote_read,
         )
 
     @property

@@ -10,9 +10,7 @@ security        authorizer and permissions
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 from tailrace.broker.cluster.quorum_startup import ClusterParts, cluster_parts
 from tailrace.broker.config.authorizer_config import authorizer_of
@@ -38,8 +36,10 @@ from tailrace.broker.security.fetch_rights import FetchRights
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.services import Services
 from tailrace.broker.shares.share_coordinator import ShareCoordinator
-from tailrace.broker.shares.shares import Shares
+from tailrace.broker.shares.shares import Shares, ShareWork
 from tailrace.broker.startup.environment import Environment
+from tailrace.broker.startup.parts import CoordinationParts, RequestParts, StorageParts, UpkeepParts
+from tailrace.broker.startup.remote_building import RemoteParts, remote_parts
 from tailrace.broker.storage.cleaning import LogCleaning
 from tailrace.broker.storage.config_updates import ConfigUpdates
 from tailrace.broker.storage.cordoned_directories import CordonedDirectories
@@ -56,7 +56,6 @@ from tailrace.fetch.read import PartitionReader
 from tailrace.fetch.sessions import FetchSessions
 from tailrace.log.compaction.cleaner import CleanerSettings
 from tailrace.log.directories.log_directories import LogDirectories
-from tailrace.log.directories.log_directory import LoadReport
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.controller.remote_controller import RemoteController
 from tailrace.metadata.image.image import MetadataImage
@@ -68,49 +67,6 @@ from tailrace.waiting.outbox import Outbox
 from tailrace.waiting.purgatory import Purgatory
 
 _log = logging.getLogger("tailrace.broker.broker")
-
-
-class RequestParts(NamedTuple):
-    """The services that requests and replies pass through."""
-
-    internal_errors: InternalErrors
-    purgatory: Purgatory
-    current_round: Round
-    throttling: Throttling
-    chores: RequestChores
-    replies: Replies
-    refusals: Refusals
-    long_requests: LongRequests
-    request_work: RequestWork
-
-
-class StorageParts(NamedTuple):
-    """The opened logs of this broker and the partitions that it hosts."""
-
-    logs: LogDirectories
-    partitions: HostedPartitions
-    failures: DiskFailures
-    cordoned: CordonedDirectories
-    load_reports: Sequence[LoadReport]
-
-
-class CoordinationParts(NamedTuple):
-    coordinators: Coordinators
-    coordinator_topics: CoordinatorTopics
-    groups: Groups
-    transactions: Transactions
-    transaction_verification: TransactionVerification
-    share_coordinator: ShareCoordinator
-    shares: Shares
-
-
-class UpkeepParts(NamedTuple):
-    """The services that maintain the logs in the background."""
-
-    cleaning: LogCleaning | None
-    moves: DirectoryMoves
-    housekeeping: Housekeeping
-    config_updates: ConfigUpdates
 
 
 class ServiceBuilder:
@@ -143,7 +99,9 @@ class ServiceBuilder:
         requests = self._requests()
         stored = self._stored(requests)
         cluster = self._cluster(requests, stored)
-        coordination = self._coordination(requests, stored, cluster)
+        upkeep = self._upkeep(requests, stored)
+        remote = self._remote(requests, stored, upkeep)
+        coordination = self._coordination(requests, stored, cluster, remote)
         replicas = ReplicaSettings(
             broker_id=config.node_id,
             image=self._image,
@@ -161,7 +119,6 @@ class ServiceBuilder:
             coordination.coordinators,
             events,
         )
-        upkeep = self._upkeep(requests, stored)
         configured = self._environment.authorizer or authorizer_of(config.static)
         authorizer = configured or AllowAll()
         telemetry, apis = None, API_TABLE
@@ -179,6 +136,7 @@ class ServiceBuilder:
             **stored._asdict(),
             **upkeep._asdict(),
             **coordination._asdict(),
+            **remote._asdict(),
             log_flushes=self._environment.log_flushes,
             controller=controller,
             local_controller=controller if isinstance(controller, LocalController) else None,
@@ -188,7 +146,7 @@ class ServiceBuilder:
             outbox=self._outbox,
             replicas=replicas,
             replication=None if cluster is None else cluster.replication,
-            fetches=self._fetches(requests, stored, None if configured is None else FetchRights(configured)),
+            fetches=self._fetches(requests, stored, FetchRights(configured) if configured else None, remote),
             transaction_peers=None if cluster is None else cluster.transaction_peers,
             authorizer=authorizer,
             permissions=Permissions(authorizer),
@@ -255,7 +213,7 @@ class ServiceBuilder:
         )
 
     def _coordination(
-        self, requests: RequestParts, stored: StorageParts, cluster: ClusterParts | None
+        self, requests: RequestParts, stored: StorageParts, cluster: ClusterParts | None, remote: RemoteParts
     ) -> CoordinationParts:
         config, controller, partitions = self._config, self._controller, stored.partitions
         purgatory, appended = requests.purgatory, requests.current_round.appended
@@ -300,17 +258,24 @@ class ServiceBuilder:
                 share_coordinator,
                 self._outbox,
                 share_peers,
-                self._environment.submit,
+                ShareWork(self._environment.submit, remote.read_now),
             ),
         )
 
-    def _fetches(self, requests: RequestParts, stored: StorageParts, rights: FetchRights | None) -> Fetches:
+    def _fetches(
+        self,
+        requests: RequestParts,
+        stored: StorageParts,
+        rights: FetchRights | None,
+        remote: RemoteParts,
+    ) -> Fetches:
         config = self._config
         quota = self._replication_quota("replication.quota.window", "leader.replication.throttled.rate")
         reader = PartitionReader(
             stored.partitions,
             select_replica=selector_of(config.text("replica.selector.class")),
             quota=LeaderThrottle(stored.partitions, config.node_id, quota),
+            remote=remote.remote_reads,
         )
         sessions = FetchSessions(
             requests.purgatory,
@@ -324,6 +289,18 @@ class ServiceBuilder:
             self._image,
             authorizer=rights,
             max_bytes=config.integer("fetch.max.bytes"),
+        )
+
+    def _remote(self, requests: RequestParts, stored: StorageParts, upkeep: UpkeepParts) -> RemoteParts:
+        return remote_parts(
+            self._environment,
+            self._config,
+            self._controller,
+            stored.partitions,
+            requests.purgatory,
+            requests.current_round.appended,
+            upkeep.config_updates,
+            self._now_ms,
         )
 
     def _upkeep(self, requests: RequestParts, stored: StorageParts) -> UpkeepParts:

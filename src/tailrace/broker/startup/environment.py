@@ -15,6 +15,16 @@ from tailrace.broker.storage.cleaning import Work
 from tailrace.log.disk.files import Files
 from tailrace.metrics.histogram import Histogram
 from tailrace.protocol.message import Message
+from tailrace.tiers.stores.remote_store import RemoteStore
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteHost:
+    """Remote stores and threads, which the process provides for tiered storage."""
+
+    # Opens the remote store that a class name of Kafka and the settings with the prefix `rsm.config.` describe.
+    open_store: Callable[[str, Mapping[str, str]], RemoteStore]
+    submit: Callable[[str, Work, int], None]  # runs work on a thread of a lane, which has up to that many threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +36,7 @@ class Environment:
 
     submit: Callable[[Work], None]  # runs a chore on a worker thread
     has_workers: bool  # False: there are no worker threads, and `submit` runs a chore at once
+    remote: RemoteHost | None  # remote stores and their threads; None: without tiered storage
     submit_fetch: Callable[[Work], None]  # runs `fetch_keys`
     fetch_keys: FetchKeys | None  # fetches the signing keys of identity providers, for OAUTHBEARER
 

@@ -25,6 +25,7 @@ from tailrace.broker.cluster.quorum_startup import (
 from tailrace.broker.config.broker_changes import check_broker_change
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.config.dynamic_config import check_dynamic_config
+from tailrace.broker.config.remote_config import check_no_tiered_topics
 from tailrace.broker.dispatcher import Dispatcher
 from tailrace.broker.events import Events
 from tailrace.broker.handling.timed_parts import TimedParts
@@ -34,7 +35,7 @@ from tailrace.broker.security.standard_authorizer import StandardAuthorizer
 from tailrace.broker.security.token_validators import FetchKeys, token_validators
 from tailrace.broker.services import Services
 from tailrace.broker.startup.building import ServiceBuilder
-from tailrace.broker.startup.environment import Environment
+from tailrace.broker.startup.environment import Environment, RemoteHost
 from tailrace.broker.storage.cleaning import Work, run_at_once
 from tailrace.broker.storage.disk_failures import LogDirectoriesFailed
 from tailrace.broker.storage.storage_startup import Storage, prepare_storage
@@ -99,6 +100,7 @@ def open_broker(
     first_records: Sequence[Message] = (),
     fetch_keys: FetchKeys | None = None,
     submit_fetch: Callable[[Work], None] | None = None,
+    remote: RemoteHost | None = None,
     has_telemetry: bool = False,
     log_flushes: Histogram | None = None,
     authorizer: Authorizer | None = None,
@@ -114,6 +116,7 @@ def open_broker(
         submit=chores,
         has_workers=submit is not None,
         submit_fetch=submit_fetch or chores,
+        remote=remote,
         fetch_keys=fetch_keys,
         is_turn_over=is_turn_over,
         work_ns=work_ns,
@@ -163,6 +166,8 @@ def _open(environment: Environment, config: BrokerConfig, now_ms: int) -> Broker
             now_ms=now_ms,
         )
         now_ms = catch_up(controller, environment.network, now_ms)
+    if config.remote is None:
+        check_no_tiered_topics(controller.image)
     services, cluster = ServiceBuilder(environment, config, events, storage, controller, outbox, now_ms).build()
     _listen(events, services, cluster)
     _start(environment, services, controller, cluster, storage, now_ms)
@@ -231,6 +236,12 @@ def _listen(events: Events, services: Services, cluster: ClusterParts | None) ->
     events.operation_failed.listen(services.replies.operation_failed)
     if isinstance(services.authorizer, StandardAuthorizer):
         events.acls_changed.listen(services.authorizer.change)
+    remote = services.remote_logs
+    if remote is not None:
+        events.partition_hosted.listen(remote.hosted)
+        events.partition_deleted.listen(remote.deleted)
+        events.topics_deleted.listen(remote.topics_deleted)
+        events.topic_settings_changed.listen(remote.configured)
     if services.telemetry is not None:
         events.client_metrics_changed.listen(services.telemetry.change_subscription)
     if cluster is not None:
@@ -300,6 +311,8 @@ def _timed_parts(services: Services) -> TimedParts:
         ("config updates", services.config_updates),
         ("housekeeping", services.housekeeping),
         ("log cleaning", services.cleaning),
+        ("remote logs", services.remote_logs),
+        ("remote reads", services.remote_reads),
         ("directory moves", services.moves),
         ("the controller", services.controller),
         ("long requests", services.long_requests),

@@ -14,4 +14,5 @@ every change of the metadata: it creates, configures and deletes logs, and gives
     cordoned_directories.py  CordonedDirectories: directories that get no new partitions
     disk_failures.py         DiskFailures: log directories that fail while the broker runs
     load_proposals.py        LoadProposals: adopts segments that a Spark job has built
+    remote/                  tiered storage: tasks, metadata topic, reads
 """

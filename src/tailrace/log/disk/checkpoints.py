@@ -73,10 +73,11 @@ def _refuse(number: str) -> None:
 
 def write_entries(files: Files, path: str, lines: Iterable[str], *, sync_name: bool = True) -> None:
     write = write_atomically if sync_name else replace_whole
-    write(files, path, _encode(list(lines)))
+    write(files, path, encode_entries(list(lines)))
 
 
-def _encode(rows: list[str]) -> bytes:
+def encode_entries(rows: list[str]) -> bytes:
+    """Return the bytes of an entries file."""
     return "".join(f"{line}\n" for line in [_VERSION, str(len(rows)), *rows]).encode()
 
 
@@ -91,7 +92,9 @@ def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, Offs
 
 
 def encode_offsets(offsets: Mapping[TopicPartition, Offset]) -> bytes:
-    return _encode([f"{partition.topic} {partition.partition} {offset}" for partition, offset in offsets.items()])
+    return encode_entries(
+        [f"{partition.topic} {partition.partition} {offset}" for partition, offset in offsets.items()]
+    )
 
 
 def read_topic_id(files: Files, path: str) -> TopicId:

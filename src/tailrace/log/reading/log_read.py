@@ -38,6 +38,16 @@ class OffsetOutOfRange(KafkaError):
         self.log_end_offset = end
 
 
+class OffsetInRemoteStore(KafkaError):
+    """A read of an offset that is only in the remote store. A follower starts at the first local offset instead."""
+
+    def __init__(self, partition: TopicPartition, offset: Offset, local_start: Offset) -> None:
+        super().__init__(
+            ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE,
+            f"offset {offset} of {partition} is in the remote store; the local log starts at {local_start}",
+        )
+
+
 def read_log(
     partition: TopicPartition,
     segments: SegmentList,
@@ -51,8 +61,10 @@ def read_log(
     committed = isolation is Isolation.READ_COMMITTED
     bound = marks.bound(isolation)
     slot = segments.floor_slot(start)
-    if start < marks.log_start_offset or start > marks.log_end.offset or slot < 0:
+    if start < marks.log_start_offset or start > marks.log_end.offset:
         raise OffsetOutOfRange(partition, start, marks.log_start_offset, marks.log_end.offset)
+    if slot < 0:
+        raise OffsetInRemoteStore(partition, start, segments.first.base_offset)
     if start >= bound.offset:
         place = bound if start == bound.offset else locate(segments, marks, start)
         return LogRead(place, aborted=[] if committed else None)

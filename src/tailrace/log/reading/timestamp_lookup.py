@@ -27,6 +27,7 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
 
 _NEVER = -(2**63)  # earlier than any timestamp
 
@@ -84,21 +85,43 @@ def find_offset(log: PartitionLog, target: int) -> FoundOffset | None:
 
 def begin_search(log: PartitionLog, target: int, start: Offset | None = None) -> FoundOffset | BatchSearch | None:
     """Return the result if the log's bounds and headers give it, or the batch that has to be searched."""
-    if target in (EARLIEST, EARLIEST_LOCAL):
-        earliest = log.epochs.earliest
-        epoch = earliest.epoch if earliest and earliest.start_offset <= log.log_start_offset else None
-        return FoundOffset(log.log_start_offset, NO_TIMESTAMP, epoch)
+    if target == EARLIEST or (target == EARLIEST_LOCAL and not log.is_tiered):
+        return _earliest(log)
     if target == LATEST:
         latest = log.epochs.latest
         return FoundOffset(log.log_end_offset, NO_TIMESTAMP, latest.epoch if latest else None)
-    if target == LATEST_TIERED:
-        return FoundOffset(-1, NO_TIMESTAMP, -1)
+    if target in (EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return _tier_bound(log, target)
     if target == MAX_TIMESTAMP:
         return _search_largest(max(log.segments, key=lambda segment: segment.max_timestamp))
     for segment in log.segments:
         if segment.retention_timestamp_ms() >= target:
             return _search_segment(segment, target, log.log_start_offset if start is None else start)
     return None
+
+
+def _earliest(log: PartitionLog) -> FoundOffset:
+    earliest = log.epochs.earliest
+    epoch = earliest.epoch if earliest and earliest.start_offset <= log.log_start_offset else None
+    return FoundOffset(log.log_start_offset, NO_TIMESTAMP, epoch)
+
+
+def _tier_bound(log: PartitionLog, target: int) -> FoundOffset | None:
+    """Return the start of the local log, the last offset in the remote store, or the first one that is not there."""
+    highest = log.highest_remote_offset
+    if target == EARLIEST_LOCAL:
+        offset = log.local_start_offset
+    elif not log.is_tiered:
+        return FoundOffset(-1, NO_TIMESTAMP, -1)
+    elif target == LATEST_TIERED:
+        offset = highest
+    elif highest >= 0:
+        offset = max(highest + 1, log.log_start_offset)
+    elif log.local_start_offset == log.log_start_offset:
+        return _earliest(log)
+    else:
+        offset = -1  # a new leader does not know yet what is in the remote store
+    return FoundOffset(offset, NO_TIMESTAMP, -1 if offset < 0 else log.epochs.epoch_of(offset))
 
 
 def find_in_segment(segment: Segment, target: int, start: Offset) -> FoundOffset | None:

@@ -34,6 +34,7 @@ from tailrace.log.segments.position import LogPosition
 from tailrace.log.segments.segment import Segment, SegmentOverflow
 from tailrace.log.segments.segment_list import SegmentList
 from tailrace.log.segments.segment_swap import swap_segments
+from tailrace.log.upkeep.log_offsets import is_tiered
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
@@ -153,7 +154,9 @@ class _Loader:
             self.report.problems.append(lost)
             _log.warning("%s: %s", self.partition, lost)
         recovery_point = end if self.clean else min(self.recovery_point, end)
-        start = max(self.log_start_offset, self.segments.first.base_offset)
+        # With tiered storage the log begins in the remote store, below the first local segment.
+        first = 0 if is_tiered(self.partition, self.config) else self.segments.first.base_offset
+        start = max(self.log_start_offset, first)
         self.epochs.recovered(self.log_start_offset, end)
         producers = self._new_producer_states()
         producers.remove_stray_snapshots(self.segments.base_offsets)

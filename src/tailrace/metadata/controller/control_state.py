@@ -60,6 +60,10 @@ class ControlState:
     def default_replication_factor(self) -> int:
         return self.static_int("default.replication.factor")
 
+    def static_flag(self, name: str) -> bool:
+        key = definition("broker")[name]
+        return key.parse(self.configs.static.get(name, key.default)) is True
+
     def static_int(self, name: str) -> int:
         key = definition("broker")[name]
         value = key.parse(self.configs.static.get(name, key.default))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tailrace.metadata.controller.control_state import ControlState
 from tailrace.metadata.decisions.topic_names import name_problem
@@ -72,8 +72,73 @@ def _validate_topic(state: ControlState, topic: str, settings: Settings) -> None
     shortest, longest = effective("min.compaction.lag.ms"), effective("max.compaction.lag.ms")
     if shortest > longest:  # type: ignore[operator]
         raise _invalid(f"min.compaction.lag.ms ({shortest}) must not exceed max.compaction.lag.ms ({longest})")
-    if effective("remote.storage.enable") is True:
-        raise _invalid("remote.storage.enable cannot be set: tiered storage is not supported")
+    is_enabled = state.static_flag("remote.log.storage.system.enable")
+    problem = _remote_storage_problem(effective, state.image.topic_config(topic), is_enabled)
+    if problem is not None:
+        raise _invalid(problem)
+
+
+_AS_WITHOUT_TIERS: Final = -2
+_NO_LIMIT: Final = -1
+
+_DISABLED = (
+    "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
+)
+_NOT_DELETED = (
+    "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy being an empty list."
+)
+_MORE_COPIES = " more logs copied to the remote storage."
+_KEEPS_REMOTE_DATA = (
+    "It is invalid to disable remote storage without deleting remote data. "
+    "If you want to keep the remote data and turn to read only, please set "
+    "`remote.storage.enable=true,remote.log.copy.disable=true`. "
+    "If you want to disable remote storage and delete all remote data, please set "
+    "`remote.storage.enable=false,remote.log.delete.on.disable=true`."
+)
+
+
+def _remote_storage_problem(
+    effective: Callable[[str], Value], existing: Mapping[str, str], is_enabled: bool
+) -> str | None:
+    """Return what is wrong with the configs of a topic, or None. `existing` are its configs before the change, and
+    `is_enabled` is True if the broker has tiered storage."""
+    if effective("remote.storage.enable") is not True:
+        was_enabled = existing.get("remote.storage.enable", "").strip().lower() == "true"
+        keeps = was_enabled and effective("remote.log.delete.on.disable") is not True
+        return _KEEPS_REMOTE_DATA if keeps else None
+    if not is_enabled:
+        return _DISABLED
+    if effective("cleanup.policy") not in ((), ("delete",), frozenset(), frozenset({"delete"})):
+        return _NOT_DELETED
+    is_read_only = effective("remote.log.copy.disable") is True
+    for unit in ("bytes", "ms"):
+        problem = _local_problem(unit, effective)
+        if problem is not None:
+            return problem
+    for unit in ("ms", "bytes"):
+        if is_read_only and effective(f"local.retention.{unit}") not in (
+            _AS_WITHOUT_TIERS,
+            effective(f"retention.{unit}"),
+        ):
+            return (
+                f"When `remote.log.copy.disable` is set to true, the `local.retention.{unit}` and `retention.{unit}` "
+                "must be set to the identical value because there will be no" + _MORE_COPIES
+            )
+    return None
+
+
+def _local_problem(unit: str, effective: Callable[[str], Value]) -> str | None:
+    local, total = effective(f"local.retention.{unit}"), effective(f"retention.{unit}")
+    assert isinstance(local, int)
+    assert isinstance(total, int)
+    if total <= _NO_LIMIT or local == _AS_WITHOUT_TIERS:
+        return None
+    start = f"Invalid value {local} for configuration local.retention.{unit}: Value must not be "
+    if local == _NO_LIMIT:
+        return f"{start}-1 as retention.{unit} value is set as {total}."
+    if local > total:
+        return f"{start}more than retention.{unit} property value: {total}"
+    return None
 
 
 # For each kind of group: a config that the broker's keys limit, and True if the limit only counts for a set value.

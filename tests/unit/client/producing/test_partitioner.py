@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.client.producing.partitioner import murmur2, partition_of_key
+from tailrace.client.producing.partitioner import partition_of_key
+from tailrace.model.java.murmur2 import murmur2
 
 # The results of Kafka's Utils.murmur2 (signed) and BuiltInPartitioner.partitionForKey(key, 7).
 JAVA = [

@@ -9,6 +9,7 @@ fetch, and ShareFetch the package shares.
     fetch.py                    Fetch
     fetch_explanation.py        a fetch with an explanation of each step (`tailrace fetch explain`)
     list_offsets.py             ListOffsets
+    remote_list_offsets.py      lookups by time that begin in the remote store
     offset_for_leader_epoch.py  OffsetForLeaderEpoch
     delete_records.py           DeleteRecords
     share_fetch.py              ShareFetch

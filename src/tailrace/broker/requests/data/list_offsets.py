@@ -13,25 +13,26 @@ Version notes
     8   -4, the first local offset
     9   -5, the last offset in tiered storage
     11  -6, the first offset that is not yet in tiered storage
-Not implemented
-    tiered storage: for -5 and -6, no offset is returned
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
 from tailrace.broker.handling.request_work import RequestWork
 from tailrace.broker.replies import Replies
+from tailrace.broker.requests.data.remote_list_offsets import DelayedRemoteListOffsets, RemoteLookup
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.storage.remote.remote_reads import RemoteReads, TimeAnswer
 from tailrace.log.reading.timestamp_lookup import (
     EARLIEST,
     EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
     LATEST,
     LATEST_TIERED,
     MAX_TIMESTAMP,
@@ -48,6 +49,7 @@ from tailrace.records.batch import CorruptBatch
 from tailrace.records.checks.checked_records import LOOP_COST_MAX, walk_cost
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
+from tailrace.waiting.purgatory import Purgatory
 
 Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
 
@@ -56,14 +58,13 @@ _ISOLATION_LEVELS = (0, 1)
 _EPOCHS_FROM = first_version_with("ListOffsetsResponse", "topics.partitions.leader_epoch")
 _NO_EPOCH = -1
 _COST_AT_ONCE = LOOP_COST_MAX // 64  # a piece of a request has up to 64 partitions
-_EARLIEST_PENDING_UPLOAD = -6
 _FIRST_VERSION = {
     LATEST: 0,
     EARLIEST: 0,
     MAX_TIMESTAMP: 7,
     EARLIEST_LOCAL: 8,
     LATEST_TIERED: 9,
-    _EARLIEST_PENDING_UPLOAD: 11,
+    EARLIEST_PENDING_UPLOAD: 11,
 }
 
 
@@ -83,6 +84,8 @@ def handle(
     permissions: Permissions,
     replies: Replies,
     request_work: RequestWork,
+    remote_reads: RemoteReads | None,
+    purgatory: Purgatory,
 ) -> ListOffsetsResponse | None:
     body: ListOffsetsRequest = request.body
     if body.isolation_level not in _ISOLATION_LEVELS:
@@ -94,21 +97,64 @@ def handle(
             counts[key] = counts.get(key, 0) + 1
     repeated = {key for key, count in counts.items() if count > 1}
     pending: list[_Pending] = []
+    remote: list[RemoteLookup] | None = None if remote_reads is None else []
     response = ListOffsetsResponse(
         topics=[
             ListOffsetsResponse.ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=_answer_topic(
-                    request, topic, repeated, pending, now_ms, partitions=partitions, permissions=permissions
+                    request, topic, repeated, pending, remote, now_ms, partitions=partitions, permissions=permissions
                 ),
             )
             for topic in _distinct(body.topics)
         ]
     )
+    search = partial(_search_beside, partitions=partitions, replies=replies, request_work=request_work)
+    if remote and remote_reads is not None:
+        timeout_ms = body.timeout_ms if body.timeout_ms > 0 else remote_reads.list_timeout_ms
+        operation = DelayedRemoteListOffsets(
+            remote,
+            remote_reads.begin_time,
+            timeout_ms,
+            partial(_remote_searched, request, response, pending, search, partitions, replies),
+            now_ms,
+        )
+        if not purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
+            replies.parked(request.context, operation)
+        return None
     if not pending:
         return response
-    _search_beside(request, response, pending, partitions=partitions, replies=replies, request_work=request_work)
+    search(request, response, pending)
     return None
+
+
+def _remote_searched(
+    request: Request,
+    response: ListOffsetsResponse,
+    pending: list[_Pending],
+    search: Callable[[Request, ListOffsetsResponse, Sequence[_Pending]], None],
+    partitions: HostedPartitions,
+    replies: Replies,
+    ended: Sequence[tuple[RemoteLookup, TimeAnswer]],
+    now_ms: int,
+) -> None:
+    """Take the results from the remote store, and search the local log where it had none."""
+    for (partition, answer, target), (error, found) in ended:
+        with _errors_in(answer, partition, partitions=partitions):
+            if error:
+                raise KafkaError(error)
+            if partitions.get(partition.key) is not partition:
+                raise KafkaError(partitions.error_of(partition.key))
+            partition.fence(-1, leader_only=request.body.replica_id != _DEBUGGER)
+            if found is not None:
+                _set_found(partition, found, request, answer)
+            else:
+                local = begin_search(partition.log, target, partition.log.local_start_offset)
+                _continue_search(partition, local, request, answer, pending)
+    if pending:
+        search(request, response, pending)
+    else:
+        replies.answer(request, response, now_ms)
 
 
 def _refused(body: ListOffsetsRequest, code: ErrorCode) -> ListOffsetsResponse:
@@ -195,12 +241,14 @@ def _answer_topic(
     topic: ListOffsetsRequest.ListOffsetsTopic,
     repeated: set[TopicPartition],
     pending: list[_Pending],
+    remote: list[RemoteLookup] | None,
     now_ms: int,
     *,
     partitions: HostedPartitions,
     permissions: Permissions,
 ) -> list[Answer]:
-    """Return the answers for the partitions of a topic. `pending` gets the lookups that must search a batch."""
+    """Return the answers for the partitions of a topic. `pending` gets the lookups that must search a batch, and
+    `remote` those that begin in the remote store."""
     allowed = permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic.name)
     answers = []
     for asked in topic.partitions:
@@ -219,7 +267,7 @@ def _answer_topic(
                 partition.fence(-1, leader_only=request.body.replica_id != _DEBUGGER)
                 answer.old_style_offsets = _offsets_before(partition, asked, request.body.replica_id, now_ms)
             else:
-                _look_up(partition, asked, request, answer, pending)
+                _look_up(partition, asked, request, answer, pending, remote)
         answers.append(answer)
     return answers
 
@@ -244,19 +292,22 @@ def _look_up(
     request: Request,
     answer: Answer,
     pending: list[_Pending],
+    remote: list[RemoteLookup] | None,
 ) -> None:
     target = asked.timestamp
     if asked.current_leader_epoch < _NO_EPOCH:
         raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
     partition.fence(asked.current_leader_epoch, leader_only=request.body.replica_id != _DEBUGGER)
-    if target == _EARLIEST_PENDING_UPLOAD:
-        return
     if target == LATEST:
         _check_caught_up(partition, request)
         answer.offset = _end_for(partition, request.body)
         _set_epoch(answer, partition.leader_epoch, request.version)
         return
-    _continue_search(partition, begin_search(partition.log, target), request, answer, pending)
+    log = partition.log
+    if target >= 0 and remote is not None and log.is_tiered and log.log_start_offset < log.log_end_offset:
+        remote.append(RemoteLookup(partition, answer, target))
+        return
+    _continue_search(partition, begin_search(log, target), request, answer, pending)
 
 
 def _continue_search(

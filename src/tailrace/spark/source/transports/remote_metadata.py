@@ -15,7 +15,6 @@ from tailrace.client.batches import FetchOptions, fetch
 from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import UnknownTopic
 from tailrace.client.offsets import earliest_offsets, latest_offsets
-from tailrace.client.producing.partitioner import murmur2
 from tailrace.model.ids import Offset, TopicId, TopicPartition
 from tailrace.protocol.errors import MalformedMessage, UnknownRecordType
 from tailrace.protocol.internal_records.metadata_frames import decode_frame
@@ -24,6 +23,7 @@ from tailrace.records.batch import RecordBatch
 from tailrace.records.conversion import split_any
 from tailrace.records.record import iter_records
 from tailrace.spark.source.errors import UnknownLog, Unreadable
+from tailrace.tiers.metadata.metadata_partition import metadata_partition
 from tailrace.tiers.remote_segment import RemoteSegment, RemoteSegmentId, RemoteSegmentState
 
 TOPIC: Final = "__remote_log_metadata"
@@ -91,19 +91,6 @@ class RemoteMetadata:
                 self._segments.pop(key, None)
             elif key in self._segments:
                 self._segments[key] = replace(self._segments[key], state=state, custom_metadata=found.custom_metadata)
-
-
-def metadata_partition(topic_id: TopicId, partition: int, partitions: int) -> int:
-    """Return the partition of the metadata topic with the records about a user's partition, as Kafka computes it."""
-    number = topic_id.value.int
-    code = 1
-    for part in (_long_hash(number & (2**64 - 1)), _long_hash(number >> 64), partition):
-        code = (31 * code + part) & 0xFFFFFFFF
-    return (murmur2(code.to_bytes(4, "big")) & 0x7FFFFFFF) % partitions
-
-
-def _long_hash(number: int) -> int:
-    return (number ^ number >> 32) & 0xFFFFFFFF
 
 
 def _segment_id(found: Any) -> RemoteSegmentId:

@@ -1,0 +1,11 @@
+"""Tiered storage on this broker: when its tasks run, the topic with their metadata, reads for clients.
+
+The package `tiers` has the tasks themselves. They run in steps on the loop; copies, deletions and reads of a store run
+on threads of their own.
+
+    remote_logs.py     RemoteLogs: the remote logs of the partitions that are hosted here, and their tasks
+    remote_fetch.py    DelayedRemoteFetch: a fetch that waits for the store
+    remote_reads.py    RemoteReads: reads for fetches, kept for the client's retry
+    metadata_topic.py  MetadataTopic: writes `__remote_log_metadata`, and reads it back
+    remote_environment.py  what these parts need of the broker around them
+"""

@@ -1,0 +1,117 @@
+"""RemoteTask: work on remote segments in steps. The broker's loop runs its steps and never waits for a store.
+
+A task is a generator. It changes the broker's objects between its steps, and yields
+
+    Beside(work)     a function that may block, such as a copy. It runs on another thread.
+    Publish(record)  a record for `__remote_log_metadata`. The task resumes when the broker has read it back.
+
+`yield` returns the result and the time, or raises the step's error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from tailrace.tiers.remote_segment import RemoteSegmentId
+
+T = TypeVar("T")
+
+
+class Beside(NamedTuple):
+    work: Callable[[], Any]
+
+
+class Publish(NamedTuple):
+    segment_id: RemoteSegmentId
+    record: bytes
+
+
+RemoteSteps: TypeAlias = Generator[Beside | Publish, tuple[Any, int], T]
+Then: TypeAlias = Callable[[BaseException | None, int], None]
+
+
+class Work(Protocol):
+    """A chore: `run` on any thread, then `apply` or `failed` on the loop."""
+
+    def run(self) -> Any: ...
+    def apply(self, result: Any, now_ms: int) -> None: ...
+    def failed(self, error: BaseException, now_ms: int) -> None: ...
+
+
+class _Result(NamedTuple):
+    value: Any
+    error: BaseException | None
+    now_ms: int
+
+
+class RemoteTask(Generic[T]):
+    """One run of a task."""
+
+    def __init__(
+        self,
+        steps: RemoteSteps[T],
+        submit: Callable[[Work], None],
+        publish: Callable[[Publish, Then, int], None],
+        ended: Callable[[T | None, BaseException | None, int], None],
+    ) -> None:
+        """`submit` runs work on another thread. `publish(step, then, now_ms)` appends a record and calls
+        `then(error, now_ms)` when it has been read. `ended(result, error, now_ms)` is called once."""
+        self._steps = steps
+        self._submit = submit
+        self._publish = publish
+        self._ended = ended
+        self._result: _Result | None = None  # of a step that ended at once
+        self._is_running = False
+        self._has_begun = False
+
+    def start(self, now_ms: int) -> None:
+        self._resume(_Result(None, None, now_ms))
+
+    def _resume(self, result: _Result) -> None:
+        """Run the task up to its next wait. A step that ends at once is continued by the loop below, not by a call
+        within a call."""
+        self._result = result
+        if self._is_running:
+            return
+        self._is_running = True
+        try:
+            while self._result is not None:
+                result, self._result = self._result, None
+                self._take_step(result)
+        finally:
+            self._is_running = False
+
+    def _take_step(self, result: _Result) -> None:
+        try:
+            if result.error is not None:
+                step = self._steps.throw(result.error)
+            elif not self._has_begun:
+                self._has_begun = True
+                step = next(self._steps)
+            else:
+                step = self._steps.send((result.value, result.now_ms))
+        except StopIteration as stop:
+            self._ended(stop.value, None, result.now_ms)
+            return
+        except Exception as error:
+            self._ended(None, error, result.now_ms)
+            return
+        if isinstance(step, Beside):
+            self._submit(_StepWork(step.work, self._resume))
+        else:
+            self._publish(step, lambda error, now_ms: self._resume(_Result(None, error, now_ms)), result.now_ms)
+
+
+class _StepWork:
+    """A step beside the loop, as a chore."""
+
+    def __init__(self, run: Callable[[], Any], resume: Callable[[_Result], None]) -> None:
+        self.run = run
+        self._resume = resume
+
+    def apply(self, result: Any, now_ms: int) -> None:
+        self._resume(_Result(result, None, now_ms))
+
+    def failed(self, error: BaseException, now_ms: int) -> None:
+        self._resume(_Result(None, error, now_ms))
