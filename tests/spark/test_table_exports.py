@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -81,3 +86,30 @@ def test_a_missing_catalog_is_reported_in_one_sentence(spark: Any, broker: Any, 
     assert ran.status == 2
     assert ran.err.startswith("tailrace: catalog none-such cannot be opened: ")
     assert ran.err.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_sigterm_for_the_process_group_ends_a_waiting_follower_with_status_0(spark: Any, tmp_path: Path) -> None:
+    """systemd and `timeout` send the signal to Java, too."""
+    with tailrace_package.Broker(tmp_path / "data") as broker:
+        broker.create_topic("t", partitions=3)
+        put(broker.bootstrap, "t", 0, numbered(40))
+        process = subprocess.Popen(
+            [
+                sys.executable, "-m", "tailrace", "job", "export", broker.bootstrap, str(tmp_path / "out" / "delta"),
+                "--topic", "t", "--to", "delta", "--follow", "--freshness", "1", "--master", "local[1]",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        assert any(line.startswith("40 records, 1 commit") for line in lines)  # the round is complete
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGTERM)
+        out, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert "40 records in 1 file" in out

@@ -340,3 +340,33 @@ def test_a_log_that_ends_before_the_table_is_refused(form: str, broker: tailrace
         source.latest = lambda partitions: {one: end - 1 for one, end in real(partitions).items()}  # type: ignore[method-assign]
         with pytest.raises(JobError, match=r"t-0 ends at offset 9, but table .* has its records up to 10: the log has"):
             job.run_round()
+
+
+def test_files_of_a_killed_merge_are_deleted_later(
+    form: str, broker: tailrace.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(8):
+        put(broker.bootstrap, "t", 0, numbered(3))
+        export(form, tmp_path, broker.bootstrap)
+    table = opened(form, tmp_path)
+    table.open(RECORD_SCHEMA, ())
+    if form == "delta":  # OPTIMIZE has no place to stop it
+        (tmp_path / "delta" / "part-00000-of-a-killed-merge.zstd.parquet").write_bytes(b"PAR1")
+    else:
+        with monkeypatch.context() as patched:
+            patched.setattr(iceberg.IcebergTable, "_commit", kill)
+            with pytest.raises(Killed):
+                table.merge(InlineSpark(), target_bytes=1 << 20, compression="zstd")
+    orphans = data_files(form, tmp_path) - named_files(form, tmp_path)
+    assert len(orphans) == 1
+    assert table.merge(InlineSpark(), target_bytes=1 << 20, compression="zstd").files_after == 1
+    assert table.merge(InlineSpark(), target_bytes=1 << 20, compression="zstd").files_after == 0
+    if form == "delta":
+        table.expire(4_000_000_000_000)
+    assert not orphans & data_files(form, tmp_path)
+    assert not list(tmp_path.rglob("_tailrace/**/*.json"))
+    assert len(rows(form, tmp_path)) == 14 + 8 * 3
+
+
+def kill(*_: object) -> None:
+    raise Killed

@@ -36,25 +36,31 @@ def run_tables(options: argparse.Namespace) -> int:
         raise CommandError("--group needs --follow: a single run commits no offsets to a group")
     if options.keep_snapshots is not None and not options.follow:
         raise CommandError("--keep-snapshots needs --follow: a single run removes no snapshots")
-    settings = _settings(options)
+    settings, table = _settings(options), _table(options)
     with spark_for(options, "export") as spark:
         place = Place.parse(options.source)
         files = None if options.files is None else Place.parse(options.files)
         with TopicSource(place, options.topic, files=files, read_committed=not options.uncommitted) as source:
-            export = TableExport(spark, source, _table(options), settings)
+            export = TableExport(spark, source, table, settings)
             found = _follow(options, export, place.bootstrap) if options.follow else export_once(export)
     _print(options, found)
     return 0
 
 
 def _table(options: argparse.Namespace) -> Table:
-    if options.to == "iceberg":
-        from tailrace.spark.tables.formats.iceberg import IcebergTable
+    """Return the table. Its catalog is opened here, because Spark needs many seconds to start."""
+    from tailrace.spark.jobs.errors import JobError
 
-        return IcebergTable(options.output, options.catalog, dict(map(_pair, options.catalog_property or [])))
-    from tailrace.spark.tables.formats.delta import DeltaTable
+    try:
+        if options.to == "iceberg":
+            from tailrace.spark.tables.formats.iceberg import IcebergTable
 
-    return DeltaTable(options.output, dict(map(_pair, options.storage_option or [])))
+            return IcebergTable(options.output, options.catalog, dict(map(_pair, options.catalog_property or [])))
+        from tailrace.spark.tables.formats.delta import DeltaTable
+
+        return DeltaTable(options.output, dict(map(_pair, options.storage_option or [])))
+    except JobError as error:
+        raise CommandError(str(error), status=error.status) from None
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -99,6 +105,7 @@ def _rounds(options: argparse.Namespace) -> RoundWriter:
 
 
 def _follow(options: argparse.Namespace, export: Any, bootstrap: str | None) -> Exported:
+    from tailrace.spark.jobs.spark_session import first_sentence
     from tailrace.spark.source.group_commits import GroupCommits
     from tailrace.spark.source.options import WireOptions
     from tailrace.spark.tables.follow import Follower, FollowPolicy
@@ -118,7 +125,15 @@ def _follow(options: argparse.Namespace, export: Any, bootstrap: str | None) -> 
             stack.callback(group.close)
         stopped = stack.enter_context(stop_signals())
         line = stack.enter_context(progress_line())
-        return Follower(export, policy, group=group, report=line).run(stopped)
+        try:
+            return Follower(export, policy, group=group, report=line).run(stopped)
+        except Exception as error:
+            if not stopped.is_set():
+                raise
+            raise CommandError(
+                f"the follower was stopped, and its round was not completed: {first_sentence(error)}; "
+                "run the export again: it continues where the table ends"
+            ) from None
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tailrace.spark.java import JavaMissing
@@ -38,18 +38,29 @@ def job_session(name: str, *, master: str = "local[*]", confs: Mapping[str, str]
     try:
         yield spark
     finally:
-        spark.stop()
+        # A SIGTERM for the whole process group, as from systemd, also ends Java.
+        with suppress(Exception):
+            spark.stop()
 
 
 def _open(name: str, master: str, confs: Mapping[str, str]) -> Any:
     with _quiet_java() as log:
         try:
-            return session(f"tailrace {name}", master=master, config=confs)
+            spark = session(f"tailrace {name}", master=master, config=confs)
+            _silence_accumulators(spark)
+            return spark
         except JavaMissing as error:
             raise JobError(str(error)) from None
         except Exception as error:
             reason = first_sentence(error) if log is None else _first_error(log) or first_sentence(error)
             raise JobError(f"Spark cannot be started with master {master}: {reason}") from None
+
+
+def _silence_accumulators(spark: Any) -> None:
+    """Print no stack trace from a thread of PySpark if Java ends. The job reports that."""
+    server = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda request, address: None
 
 
 @contextmanager

@@ -274,7 +274,8 @@ class DeltaTable:
     def expire(self, older_than_ms: int) -> Expired:
         hours = max(0, (int(time.time() * 1000) - older_than_ms) // _HOUR_MS)
         deleted = self._tried(
-            lambda: self._load().vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False),
+            # `full` also deletes files that no commit names, such as those of an OPTIMIZE that was killed.
+            lambda: self._load().vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True),
             "cannot be cleaned of old files",
         )
         return Expired(0, len(deleted))

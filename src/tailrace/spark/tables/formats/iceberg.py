@@ -22,11 +22,11 @@ from tailrace.spark.jobs.spark_session import first_sentence
 from tailrace.spark.tables.files.parquet_files import DataFile, FileLayout
 from tailrace.spark.tables.files.storage import IcebergStorage
 from tailrace.spark.tables.formats.iceberg_files import check_unchanged, rows_of, stage_replacement
-from tailrace.spark.tables.formats.iceberg_maintenance import IcebergMerge, expire_snapshots
+from tailrace.spark.tables.formats.iceberg_maintenance import IcebergMerge, MergeMarkers, expire_snapshots
 from tailrace.spark.tables.formats.partitioning import TimeUnit, file_columns, iceberg_fields
 from tailrace.spark.tables.formats.stored_file import StoredFile
 from tailrace.spark.tables.formats.table import NO_PROPERTIES, Expired, Merged
-from tailrace.spark.tables.table_ends import COMMIT, PREFIX, Round, TableEnds, read_properties, to_properties
+from tailrace.spark.tables.table_ends import COMMIT, PREFIX, Overtaken, Round, TableEnds, read_properties, to_properties
 from tailrace.spark.typed.evolution.evolve_tables import evolve_iceberg, iceberg_schema
 
 ATTEMPTS = 10
@@ -242,7 +242,10 @@ class IcebergTable:
     # Maintenance
 
     def merge(self, spark: Any, *, target_bytes: int, compression: str) -> Merged:
-        merge = IcebergMerge(self._load(), self.storage, self._partition_by, target_bytes, compression)
+        table, markers = self._load(), MergeMarkers(self.storage)
+        # The markers are swept by the state of the table before this merge.
+        markers.sweep({task.file.file_path for task in table.scan().plan_files()}, self.names_folder)
+        merge = IcebergMerge(table, self.storage, self._partition_by, target_bytes, compression)
         found = merge.run(spark)
         if found is None:
             return Merged()
@@ -251,7 +254,12 @@ class IcebergTable:
             properties = {COMMIT: found.id, **to_properties(snapshot_ends(table))}
             stage_replacement(table, transaction, found.removed, found.added, self.storage.location, properties)
 
-        self._commit(found.id, stage, lambda table: check_unchanged(table, found.removed))
+        try:
+            self._commit(found.id, stage, lambda table: check_unchanged(table, found.removed))
+        except Overtaken:
+            markers.delete(found.id, with_files=True)
+            raise
+        markers.delete(found.id, with_files=False)
         return Merged(len(found.removed), len(found.added))
 
     def expire(self, older_than_ms: int) -> Expired:
@@ -265,11 +273,15 @@ def _load_catalog(name: str | None, properties: dict[str, str]) -> Any:
         from pyiceberg.catalog import load_catalog
     except ImportError:
         raise JobError("Iceberg tables need pyiceberg: pip install 'tailrace[iceberg]'") from None
+    what = f"catalog {name or 'default'} cannot be opened"
     try:
         return load_catalog(name, **properties)
+    except ValueError as error:  # pyiceberg knows nothing about the catalog
+        remedy = "give --catalog-property type=… and uri=…, or put the catalog into .pyiceberg.yaml and name it"
+        raise JobError(f"{what}: {first_sentence(error)}; {remedy} with --catalog") from error
     except Exception:
         time.sleep(_PAUSE_S)  # two programs may have created the tables of a new SQL catalog at the same time
-        return _tried(lambda: load_catalog(name, **properties), f"catalog {name or 'default'} cannot be opened")
+        return _tried(lambda: load_catalog(name, **properties), what)
 
 
 def _without_retries(table: Any) -> Any:

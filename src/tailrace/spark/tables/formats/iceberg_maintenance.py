@@ -2,19 +2,27 @@
 
 A merge replaces files of one partition by larger ones with the same rows, in one overwrite commit on a snapshot that
 still has all of the small files. Files with row-level deletes are left alone.
+
+    <table>/data/MERGE/…                   the files of a merge
+    <table>/_tailrace/merges/MERGE.json    its marker: the files that it replaces
+
+A merge that was killed before its commit leaves both. Once the table lacks a file that the merge was to replace, the
+merge can no longer be committed, and a later merge deletes its files.
 """
 
 from __future__ import annotations
 
+import json
 import struct
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tailrace.spark.jobs.job import run_tasks
 from tailrace.spark.tables.files.parquet_files import DataFile, FileLayout, ParquetFiles
-from tailrace.spark.tables.files.storage import IcebergStorage
+from tailrace.spark.tables.files.storage import IcebergStorage, delete_folder, storage_errors
 from tailrace.spark.tables.formats.iceberg_files import IcebergRows, rows_of
 from tailrace.spark.tables.formats.merge_plan import SmallFile, plan_merges
 from tailrace.spark.tables.formats.table import Expired
@@ -50,6 +58,8 @@ class IcebergMerge:
         if not merges:
             return None
         merge_id = uuid.uuid4().hex
+        removed = [file.handle for files in merges for file in files]
+        MergeMarkers(self._storage).write(merge_id, [task.file.file_path for task in removed])
         layout = FileLayout(
             self._storage,
             f"data/{merge_id}",
@@ -62,7 +72,7 @@ class IcebergMerge:
             for files in merges
         ]
         added = [file for files in run_tasks(spark, tasks, merge_files, label="merge") for file in files]
-        return MergedFiles(merge_id, [file.handle for files in merges for file in files], added)
+        return MergedFiles(merge_id, removed, added)
 
     def _small_files(self) -> Iterator[SmallFile]:
         spec_id = self._table.spec().spec_id
@@ -73,6 +83,48 @@ class IcebergMerge:
                 low = (file.lower_bounds or {}).get(offset)
                 first = struct.unpack("<q", low)[0] if low is not None and len(low) == 8 else 0
                 yield SmallFile(task, file.file_size_in_bytes, repr(file.partition), first)
+
+
+class MergeMarkers:
+    """The markers of merges that are not finished."""
+
+    def __init__(self, storage: IcebergStorage) -> None:
+        self._storage = storage
+        with storage_errors(storage):
+            self._system, root = storage.opened()
+        self._folder = f"{root}/_tailrace/merges" if root else "_tailrace/merges"
+
+    def write(self, merge_id: str, removed: Iterable[str]) -> None:
+        with storage_errors(self._storage), self._system.open_output_stream(f"{self._folder}/{merge_id}.json") as file:
+            file.write(json.dumps({"removes": list(removed)}).encode())
+
+    def delete(self, merge_id: str, *, with_files: bool) -> None:
+        """Delete a marker, and the files of its merge if it was not committed."""
+        with storage_errors(self._storage):
+            if with_files:
+                delete_folder(self._storage, f"data/{merge_id}")
+            with suppress(FileNotFoundError):  # another program has deleted it
+                self._system.delete_file(f"{self._folder}/{merge_id}.json")
+
+    def sweep(self, there: set[str], names_folder: Callable[[str], bool]) -> None:
+        """Delete the files of merges that can no longer be committed. `there` are the data files of the table."""
+        for merge_id, removed in self._found().items():
+            if not removed <= there:
+                self.delete(merge_id, with_files=not names_folder(merge_id))
+
+    def _found(self) -> dict[str, set[str]]:
+        """Return the files that each merge was to replace."""
+        from pyarrow import fs
+
+        found: dict[str, set[str]] = {}
+        with storage_errors(self._storage):
+            for info in self._system.get_file_info(fs.FileSelector(self._folder, allow_not_found=True)):
+                try:
+                    with self._system.open_input_stream(info.path) as file:
+                        found[info.base_name.removesuffix(".json")] = set(json.loads(file.read())["removes"])
+                except (FileNotFoundError, ValueError):
+                    continue  # another program is writing or deleting it
+        return found
 
 
 def merge_files(task: MergeTask) -> list[DataFile]:
