@@ -130,9 +130,8 @@ class BrokerControl:
             previous_epoch=request.previous_broker_epoch,
             kraft_version=self._log.quorum.kraft_version,
         )
-        if is_other:
-            self._sessions.forget(request.broker_id)
         self._commit(plan.records, now_ms, atomic=True)
+        self._sessions.forget(request.broker_id)
         self._registered_at[request.broker_id] = self._log.image.offset
         _log.info("broker registered", extra=fields(broker=request.broker_id, epoch=plan.result))
         return plan.result
@@ -148,7 +147,10 @@ class BrokerControl:
         plan = plan_heartbeat(state, request, progress)
         self._commit(plan.records, now_ms, atomic=True)
         then = plan.result
-        self._sessions.note_read(broker_id, request.current_metadata_offset, is_fenced=then.is_fenced)
+        # A broker whose registration has just changed counts as having read nothing until its next heartbeat.
+        is_changed = any(isinstance(one, messages.BrokerRegistrationChangeRecord) for one in plan.records)
+        read = -1 if is_changed else request.current_metadata_offset
+        self._sessions.note_read(broker_id, read, is_fenced=then.is_fenced)
         if then is BrokerState.LEAVING:
             self._sessions.note_leaving(broker_id, self._log.image.offset)
         return messages.BrokerHeartbeatResponse(

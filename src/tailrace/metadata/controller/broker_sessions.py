@@ -58,9 +58,7 @@ class BrokerSessions:
         return min(read, default=otherwise)
 
     def forget(self, broker_id: BrokerId) -> None:
-        """Forget all sessions of a broker."""
-        for key in [one for one in self._contacts if one[0] == broker_id]:
-            del self._contacts[key]
+        """Forget what a broker has reported, because its registration has changed. Its session continues."""
         self._read.pop(broker_id, None)
         self._leaving.pop(broker_id, None)
 
