@@ -3,8 +3,12 @@
 A wheel, and `make compiled`, also have the request path compiled. A checkout has only the kernels, in place.
 """
 
+import os
 import re
+import shlex
+import shutil
 import sys
+import sysconfig
 from pathlib import Path
 from runpy import run_path
 
@@ -15,8 +19,8 @@ FORMS = run_path("src/tailrace/model/kernel_forms.py")
 KERNELS, REQUEST_PATH = FORMS["KERNELS"], FORMS["REQUEST_PATH"]
 PAGES = "https://github.com/tailrace/tailrace/blob"
 
-# No debug symbols: they are four fifths of an object. Compilers of Windows do not know these options, and macOS' linker
-# has no use for -s.
+# No debug symbols: they are four fifths of an object. Compilers of Windows do not know these options, and the linker of
+# macOS ignores -s.
 COMPILER_OPTIONS = [] if sys.platform == "win32" else ["-g0"]
 LINKER_OPTIONS = ["-s"] if sys.platform == "linux" else []
 
@@ -40,7 +44,7 @@ def kernel_extensions() -> list[Extension]:
 
 
 def request_path_extensions() -> list[Extension]:
-    """Return the modules of the request path, if packages are built. Their annotations stay without meaning."""
+    """Return the modules of the request path, if packages are built. Type annotations have no effect in them."""
     if not {"bdist_wheel", "build"}.intersection(sys.argv):
         return []
     copy_with_declarations = run_path("scripts/extension_types.py")["copy_with_declarations"]
@@ -56,7 +60,19 @@ def request_path_extensions() -> list[Extension]:
     )
 
 
+def missing_compiler() -> str | None:
+    """Return the command of the C compiler if it does not exist. Translating modules to C would be useless."""
+    if sys.platform == "win32":  # setuptools finds compilers that are not on the PATH
+        return None
+    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
+    return None if shutil.which(command) else command
+
+
 def extensions() -> list[Extension]:
+    command = missing_compiler()
+    if command is not None:
+        print(f"there is no C compiler ({command}): the kernels stay interpreted", file=sys.stderr)
+        return []
     found = [*kernel_extensions(), *request_path_extensions()]
     for one in found:
         one.optional = True  # set here, because cythonize() does not copy it from the Extension that it is given

@@ -181,7 +181,7 @@ CLEAN = [name for name in golden_names("partition") if golden(name).manifest["en
 def test_kafka_and_tailrace_leave_the_same_files_after_opening_and_closing_a_directory(
     name: str, clean: bool, log_oracle: LogOracle, tmp_path: Path
 ) -> None:
-    """After a clean stop; and with a full scan, whatever the last stop was."""
+    """The directory is opened after a clean stop, and with a full scan as after a crash."""
     directory = golden(name)
     settings = {**directory.manifest["open"], "clean_shutdown": clean, "recovery_point": 0}
     log = open_golden(directory, directory.unpack(tmp_path / "ours") / "topic-0", **settings)

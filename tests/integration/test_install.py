@@ -54,7 +54,9 @@ def run(*command: str | Path, directory: Path, environment: dict[str, str] | Non
     return done.stdout + done.stderr
 
 
-def test_setup_builds_every_kernel_and_needs_no_compiler(tmp_path: Path) -> None:
+@pytest.fixture
+def small_source(tmp_path: Path) -> Path:
+    """Return a copy of setup.py and of the kernels' names, with a line of Python for each kernel."""
     shutil.copy(ROOT / "setup.py", tmp_path)
     (tmp_path / "src/tailrace/model").mkdir(parents=True)
     shutil.copy(ROOT / "src/tailrace/model/kernel_forms.py", tmp_path / "src/tailrace/model")
@@ -65,11 +67,29 @@ def test_setup_builds_every_kernel_and_needs_no_compiler(tmp_path: Path) -> None
         (tmp_path / name).with_suffix(".py").write_text("ANSWER = 42\n")
     (tmp_path / "src/tailrace/__init__.py").write_text('__version__ = "1.0"\n')
     (tmp_path / "README.md").touch()
-    output = run("setup.py", "build_ext", "--build-lib", "built", directory=tmp_path)
+    return tmp_path
+
+
+BUILD_KERNELS = ("setup.py", "build_ext", "--build-lib", "built")
+
+
+def test_setup_builds_every_kernel_and_needs_no_working_compiler(small_source: Path) -> None:
+    environment = {**environment_without_compiler(), "CC": shutil.which("false") or "/bin/false"}
+    output = run(*BUILD_KERNELS, directory=small_source, environment=environment)
     for name in PXD_FILES:
         module = ".".join(name.with_suffix("").parts[1:])
         assert f'building extension "{module}" failed' in output
-    assert list((tmp_path / "src").rglob("*.c")) == [], "generated C beside the sources would be copied into the wheel"
+    generated = list((small_source / "src").rglob("*.c"))
+    assert generated == [], "generated C beside the sources would be copied into the wheel"
+
+
+@pytest.mark.parametrize("compiler", ["/nonexistent/cc", ""])
+def test_setup_without_a_compiler_translates_nothing(small_source: Path, compiler: str) -> None:
+    environment = {**environment_without_compiler(), "CC": compiler}
+    output = run(*BUILD_KERNELS, directory=small_source, environment=environment)
+    assert "the kernels stay interpreted" in output
+    assert "Cythonizing" not in output
+    assert list(small_source.rglob("*.c")) == []
 
 
 def test_the_list_of_kernels_is_complete() -> None:

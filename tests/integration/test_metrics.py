@@ -130,6 +130,9 @@ def test_top_reports_missing_metrics_in_one_sentence(
     assert "--metrics-port" in capsys.readouterr().err
     assert main(["top", "--metrics", broker.metrics + "/none", "--once"]) == 2
     assert "404 Not Found" in capsys.readouterr().err
+    assert main(["top", "--metrics", broker.bootstrap, "--once"]) == 2  # the port of Kafka's protocol
+    error = capsys.readouterr().err
+    assert "/metrics closed the connection without an HTTP response (was the broker started" in error
 
 
 def test_metrics_are_served_only_with_a_metrics_port() -> None:

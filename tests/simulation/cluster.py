@@ -2,8 +2,8 @@
 seed.
 
 The parts of the broker are the real ones: fetchers, Fetch requests and sessions, delayed fetches and produces, roles
-and epochs, ISR proposals, logs and their recovery. Simulated are time, the network, the disk below the files, the
-process (killed, stopped, started again on the same files), and the controller.
+and epochs, ISR proposals, logs and their recovery. Time, the network, the disk below
+the files, the process (killed, stopped, started again on the same files) and the controller are simulated.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def test_json_lines_are_loaded_into_a_cluster_and_with_new_offsets_into_a_direct
         assert sum(one.records for one in done.partitions) == 100
         load(spark, str(file), str(tmp_path / "other"), kind="json", topic="t", partitions=3)
         assert diff(spark, broker.bootstrap, str(tmp_path / "other"), topics=["t"]).is_equal
-        with pytest.raises(JobError, match=r"data is in use by another process .*give its address with --bootstrap"):
+        with pytest.raises(JobError, match=r"data is in use by another process, .*give its address with --bootstrap"):
             load(spark, str(file), str(tmp_path / "data"), kind="json", topic="t")
 
 

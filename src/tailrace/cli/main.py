@@ -18,14 +18,13 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from tailrace.cli.errors import CommandError
+from tailrace.cli.errors import CommandError, explain_missing_module
 from tailrace.cli.output import report_error, use_json_errors
 from tailrace.cli.parsing.command_parser import USAGE_ERROR
 from tailrace.cli.parsing.parser import build_parser
 
 INTERRUPTED = 130
 INTERNAL_ERROR = 3
-POSIX_MODULES = ("fcntl", "resource")  # a broker and the commands on data directories need them
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,11 +69,8 @@ def _report(error: Exception) -> int:
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
     elif isinstance(error, CommandError):
         status, code = error.status, error.code
-    elif isinstance(error, ModuleNotFoundError) and error.name in POSIX_MODULES:
-        text = (
-            f"this command needs Linux or macOS: this system's Python has no module {error.name}. "
-            "On Windows, run it in WSL or in a container"
-        )
+    elif isinstance(error, ModuleNotFoundError) and (remedy := explain_missing_module(error)):
+        text = remedy
     elif not isinstance(error, InspectionFailed):
         if os.environ.get("TAILRACE_DEBUG"):
             raise error

@@ -68,7 +68,7 @@ class OfflineNode:
             )
         except DirectoryInUse as error:
             raise NodeRefused(
-                f"{error}; if a Tailrace broker uses it, give its address with --bootstrap: it adopts the segments"
+                f"{error}; if it is a Tailrace broker, give its address with --bootstrap: it adopts the segments"
             ) from error
         except (*REFUSALS, OSError) as error:
             raise NodeRefused(f"{self._path} cannot be opened: {error}") from error

@@ -36,7 +36,10 @@ def session(
     Raise JavaMissing if there is no Java 17 or newer.
     """
     prepare_spark()
-    from pyspark.sql import SparkSession
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{error}: pip install 'tailrace[spark]'", name=error.name) from None
 
     active = SparkSession.getActiveSession()
     if active is not None:

@@ -61,6 +61,8 @@ def exchange(
         data = response.read(bytes_max + 1)
         if is_late.is_set():
             raise TimeoutError(f"the response is not complete after {timeout_s:g} s")
+    except http.client.RemoteDisconnected as error:
+        raise OSError(f"{url} closed the connection without an HTTP response") from error
     except (http.client.HTTPException, ValueError) as error:
         raise OSError(f"{url} did not send a valid HTTP response: {error!r:.200}") from error
     finally:

@@ -91,7 +91,9 @@ class LogDirectory:
         try:
             self._lock = files.lock(self._file(file_names.DIRECTORY_LOCK))
         except (BlockingIOError, PermissionError) as error:
-            raise DirectoryInUse(f"{path} is in use by another process ({error.strerror})") from None
+            if isinstance(error, PermissionError) and error.filename:  # the lock file cannot be opened
+                raise DirectoryInUse(f"{path} cannot be locked: {error.filename}: {error.strerror}") from None
+            raise DirectoryInUse(f"{path} is in use by another process, such as a running broker") from None
 
     def _file(self, name: str) -> str:
         return join(self.path, name)
