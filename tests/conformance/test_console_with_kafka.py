@@ -39,6 +39,9 @@ PAGES = {
     "#/transactions": ["no producer has used a transaction"],
     "#/security": ["No authorizer is configured"],
     "#/log/orders/1": ["This console sees no data directory"],
+    "#/groups": ["kitchen", "Lag in time"],
+    "#/replicas/orders": ["All replicas are in sync", "high watermark 100"],
+    "#/spark": ["No stream has the option commitOffsetsToGroup"],
     "#/waiting": ["needs the metrics of a Tailrace broker"],
 }
 

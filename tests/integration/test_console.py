@@ -61,6 +61,8 @@ def console(broker: TailraceProcess) -> Iterator[Console]:
         ("quotas/list", [], ["quotas", "list"]),
         ("consume", [("arg", "orders"), ("from", "3"), ("max", "4")], ["consume", "orders", "--from=3", "--max=4"]),
         ("consume", [("arg", "orders"), ("key", "k7")], ["consume", "orders", "--key=k7"]),
+        ("consume", [("arg", "orders"), ("where", "offset < 2")], ["consume", "orders", "--where=offset < 2"]),
+        ("cluster/queries", [], ["cluster", "queries"]),
     ],
 )
 def test_an_answer_is_what_the_command_prints(
@@ -79,6 +81,52 @@ def test_answers_about_files_are_what_the_log_commands_print(console: Console, b
     words = ("log", "explain", broker.data, "--topic", "orders", "--partition", "0", "--offset", "77", "--json")
     assert explained.text == command(*words).out
     assert str(broker.data) in explained.headers["tailrace-command"]
+
+
+def test_the_map_of_a_log_is_what_the_command_prints(console: Console, broker: TailraceProcess) -> None:
+    parameters = ("topic", "orders"), ("partition", 0), ("config", "retention.bytes=5")
+    words = ("--topic", "orders", "--partition", "0", "--config", "retention.bytes=5", "--json")
+    assert console.get("log/map", *parameters).text == command("log", "map", broker.data, *words).out
+
+
+def test_records_are_saved_as_parquet(console: Console) -> None:
+    import io
+
+    import pyarrow.parquet as pq
+
+    connection = http.client.HTTPConnection(console.address, timeout=60)
+    connection.request("GET", "/api/consume/parquet?arg=orders&from=3&max=4")
+    rows = pq.read_table(io.BytesIO(connection.getresponse().read())).to_pylist()
+    connection.close()
+    assert [(row["offset"], row["key"], row["value"]) for row in rows] == [
+        (offset, b"k%d" % offset, b"value %d" % offset) for offset in range(3, 7)
+    ]
+
+
+def test_the_lag_of_a_group_is_recorded(broker: TailraceProcess) -> None:
+    with Console("--bootstrap", broker.bootstrap, "--lag-every", "0.2") as console:
+        deadline = time.monotonic() + 60
+        while len(points := console.get("history/lag", ("arg", "kitchen")).json["points"]) < 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert points[0]["lag"] == 401
+        assert 0 < points[0]["seconds"] <= points[-1]["seconds"]
+        assert points[0]["time"] < points[-1]["time"]
+
+
+def test_many_viewers_of_the_traffic_cost_one_command(console: Console) -> None:
+    host, _, port = console.address.partition(":")
+    viewers = []
+    for _ in range(20):  # more than the console runs live commands
+        viewer = socket.create_connection((host, int(port)), timeout=60)
+        viewer.sendall(b"GET /api/live/top?interval=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        viewers.append(viewer)
+    for viewer in viewers:
+        received = b""
+        while b"data: {" not in received:
+            received += viewer.recv(65_536)
+        assert b"refused" not in received
+        viewer.close()
 
 
 def test_the_command_line_of_an_answer_gives_the_same_answer(console: Console) -> None:

@@ -50,7 +50,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TailraceProcess
 def console(broker: TailraceProcess) -> Iterator[Console]:
     metrics = broker.ready_line.partition("metrics on ")[2].split("/metrics")[0]
     words = ("--bootstrap", broker.bootstrap, "--data", str(broker.data), "--metrics", metrics, "--console-write")
-    with Console(*words) as running:
+    with Console(*words, "--lag-every", "1") as running:
         yield running
 
 
@@ -70,9 +70,21 @@ PAGES = {
     "group": ("#/groups/kitchen", ["2,900", "Show the plan"]),
     "log": ("#/log/orders/0?offset=1500", ["Segments", "Leader epochs", "Read from offset 1,500", "index probe"]),
     "log of a time": ("#/log/orders/0?timestamp=1000", ["First record at or after", "Result"]),
+    "map of a log": (
+        "#/log/orders/0?segment=0&byte=5000",
+        ["Batches of segment 0", "from byte", "What is removed next", "Read now", "kitchen"],
+    ),
+    "replicas": ("#/replicas", ["orders", "Largest lag"]),
+    "replicas of a topic": ("#/replicas/orders", ["All replicas are in sync", "high watermark 3,000"]),
+    "spark": ("#/spark", ["Queries that write exactly once"]),
+    "lag": ("#/groups/kitchen", ["Lag in time", "age of the oldest unread record", "Lag over the last"]),
+    "condition": (
+        "#/topics/orders?tab=records&from=0&where=offset%20%25%201000%20%3D%3D%207",
+        ["3 records", "value 1007"],
+    ),
     "waiting": ("#/waiting", ["Waiting requests", "Fetch sessions"]),
     "transactions": ("#/transactions", ["Transactional ids", "Hanging transactions"]),
-    "security": ("#/security", ["No authorizer is configured", "SCRAM users", "Quotas"]),
+    "security": ("#/security", ["No authorizer is configured", "SCRAM users", "Quotas", "Throttled now"]),
     "hostile records": ("#/topics/hostile?tab=records", ["1 record", HOSTILE]),
     "hostile group": ("#/groups/" + HOSTILE.replace("/", "%2F").replace("<", "%3C").replace('"', "%22"), [HOSTILE]),
     "no such topic": ("#/topics/nothing", ["there is no topic"]),
@@ -92,7 +104,9 @@ def test_a_page_shows_its_facts_without_errors(
     assert browser.execute("return document.querySelectorAll('main script, main img').length") == 0
 
 
-@pytest.mark.parametrize("name", ["overview", "topics", "records", "group", "log", "waiting", "security"])
+@pytest.mark.parametrize(
+    "name", ["overview", "topics", "records", "group", "map of a log", "replicas of a topic", "spark", "security"]
+)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_page_has_no_accessibility_violations(name: str, theme: str, browser: Browser, console: Console) -> None:
     try:
@@ -147,6 +161,57 @@ def test_a_batch_is_found_by_clicks_in_the_drawn_log(browser: Browser, console: 
     )
     browser.wait_for("Checksum", "valid", "Its records")
     assert browser.errors() == []
+
+
+def test_a_search_for_a_key_shows_its_progress_and_its_result(browser: Browser, console: Console) -> None:
+    browser.open(console.url + "#/topics/orders?tab=records&from=0&max=1&partition=0&key=k2999")
+    browser.wait_for("1 record")
+    browser.click("Search all")
+    browser.wait_for("1 record found in 3,000 of 3,000 offsets", "done", "value 2999")
+    assert browser.execute("return document.querySelector('progress').value") == 1
+    assert browser.errors() == []
+
+
+def test_selected_records_are_sent_to_another_topic_with_the_command_shown(browser: Browser, console: Console) -> None:
+    created = console.post("topics/create", ("arg", "resent"))
+    assert created.headers["tailrace-exit-status"] == "0"
+    browser.open(console.url + "#/topics/orders?tab=records&from=10&max=3&partition=0")
+    browser.wait_for("3 records", "value 11")
+    browser.execute("document.querySelectorAll('tbody input[type=checkbox]')[1].click()")
+    browser.click("send the selected again")
+    browser.execute("document.querySelector('dialog input').value = 'resent'")
+    browser.click("Send", within="dialog")
+    browser.wait_for("1 record written to resent.", "tailrace produce --repartition")
+    found = console.get("consume", ("arg", "resent")).json
+    assert (found["key"], found["value"]) == ("k11", "value 11")
+
+
+def test_a_topic_is_trimmed_and_widened_by_clicks(browser: Browser, console: Console) -> None:
+    console.post("topics/create", ("arg", "changed"))
+    for _ in range(2):
+        console.post("produce", ("arg", "changed"), body='{"value":"a"}\n{"value":"b"}\n')
+    browser.open(console.url + "#/topics/changed")
+    browser.wait_for("Change this topic", "Delete records before")
+    browser.type("Delete records before", "3")
+    browser.click("Trim")
+    browser.wait_for("The records before 3 are deleted.", "tailrace topics trim")
+    browser.click("Add partitions")
+    browser.wait_for("The topic changed has 2 partitions.", "tailrace topics alter")
+    assert console.get("consume", ("arg", "changed")).json["offset"] == 3
+
+
+def test_ten_thousand_topics_are_drawn_as_they_scroll_into_view(browser: Browser, console: Console) -> None:
+    browser.open(console.url + "#/topics")
+    browser.wait_for("orders")
+    browser.execute(
+        "import('/dom.js').then(({table}) => { const rows = Array.from({length: 10000}, (_, n) => ({n}));"
+        " const before = performance.now();"
+        " document.querySelector('main').replaceChildren(table([{head: 'N', cell: (one) => one.n}], rows));"
+        " document.querySelector('main').offsetHeight; window.spent = performance.now() - before; })"
+    )
+    browser.wait_until("return window.spent !== undefined")
+    assert browser.execute("return document.querySelectorAll('tbody tr').length") <= 600
+    assert browser.execute("return window.spent") < 2_000
 
 
 def test_new_records_appear_while_the_page_follows(browser: Browser, console: Console, broker: TailraceProcess) -> None:
