@@ -216,8 +216,9 @@ class PartitionLog(LogOffsets):
         """Apply retention. Return the number of deleted segments by reason, limited to `at_most` for each reason."""
         deleted = {}
         for reason in retention.reasons(self.config):
-            limits = retention.limits_of(self.config, self.highest_remote_offset if self.is_copied else None)
-            going = retention.segments_to_delete(reason, self.segments, self.marks, limits, now_ms, at_most)
+            going = retention.segments_to_delete(
+                reason, self.segments, self.marks, self.retention_limits(), now_ms, at_most
+            )
             if going and self.is_copied and going[-1] is self.segments.active:
                 # Only a sealed segment can be copied. It is deleted when it is in the remote store.
                 self.roll(now_ms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from tailrace.cli.parsing.options import Parsers, add_cluster, described
+from tailrace.cli.parsing.options import Parsers, add_cluster, described, seconds_or_zero
 
 DEFAULT_LISTEN: Final = "127.0.0.1:8080"
 
@@ -40,7 +40,7 @@ def add_console(nouns: Parsers) -> None:
     parser.add_argument(
         "--lag-every",
         metavar="SECONDS",
-        type=float,
+        type=seconds_or_zero,
         default=30.0,
         help="record the lag of all groups at this interval, for a day; 0: do not (default: 30; never with --login)",
     )

@@ -70,7 +70,7 @@ def map_log(files: Files, folder: PartitionFolder, config: TopicConfig, now_ms: 
     try:
         log.update_config(config)
         names = {entry.name for entry in offline.files.fresh().entries(folder.path)}
-        deletions = _deletions(log, config, now_ms)
+        deletions = _deletions(log, now_ms)
         return LogMap(
             folder=folder,
             log_start_offset=log.log_start_offset,
@@ -88,11 +88,15 @@ def map_log(files: Files, folder: PartitionFolder, config: TopicConfig, now_ms: 
         log.abandon()
 
 
-def _deletions(log: PartitionLog, config: TopicConfig, now_ms: int) -> dict[Offset, DeletionReason]:
-    """Return the segments that retention would delete now, with the first reason that applies to each."""
+def _deletions(log: PartitionLog, now_ms: int) -> dict[Offset, DeletionReason]:
+    """Return the segments that retention would delete now, with the first reason that applies to each.
+
+    A segment that must be in a remote store first is not among them: the files do not show whether it is there.
+    """
     found: dict[Offset, DeletionReason] = {}
-    for reason in reasons(config):
-        for segment in segments_to_delete(reason, log.segments, log.marks, config, now_ms):
+    limits = log.retention_limits()
+    for reason in reasons(log.config):
+        for segment in segments_to_delete(reason, log.segments, log.marks, limits, now_ms):
             found.setdefault(segment.base_offset, reason)
     return found
 
@@ -102,8 +106,8 @@ def _map_segment(
 ) -> MappedSegment:
     log = offline.log
     later = log.segments.after(segment.base_offset)
-    config = log.config
-    has_age = config.is_deleted_by_retention and config.retention_ms >= 0 and segment.size > 0
+    retention_ms = log.retention_limits().ms
+    has_age = log.config.is_deleted_by_retention and retention_ms >= 0 and segment.size > 0
     try:
         return MappedSegment(
             base_offset=segment.base_offset,
@@ -115,7 +119,7 @@ def _map_segment(
             has_snapshot=file_names.segment_file(segment.base_offset, file_names.PRODUCER_SNAPSHOT) in names,
             largest_timestamp=segment.max_timestamp,
             deletion=deletions.get(segment.base_offset),
-            deletable_from_ms=segment.retention_timestamp_ms() + config.retention_ms + 1 if has_age else None,
+            deletable_from_ms=segment.retention_timestamp_ms() + retention_ms + 1 if has_age else None,
         )
     finally:
         segment.release()

@@ -145,23 +145,26 @@ def natural(text: str) -> int:
 
 
 def minutes(text: str) -> float:
+    return _duration(text, "minutes", is_zero_allowed=True)
+
+
+def seconds(text: str) -> float:
+    return _duration(text, "seconds", is_zero_allowed=False)
+
+
+def seconds_or_zero(text: str) -> float:
+    return _duration(text, "seconds", is_zero_allowed=True)
+
+
+def _duration(text: str, unit: str, *, is_zero_allowed: bool) -> float:
     try:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not 0 <= number < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes (at least 0, below 1,000,000)")
-    return number
-
-
-def seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds (above 0, below 1,000,000)")
-    return number
+    if 0 < number < 1e6 or (number == 0 and is_zero_allowed):
+        return number
+    lowest = "at least 0" if is_zero_allowed else "above 0"
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of {unit} ({lowest}, below 1,000,000)")
 
 
 def size(text: str) -> int:

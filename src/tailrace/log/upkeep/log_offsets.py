@@ -12,6 +12,7 @@ from typing import Final
 
 from tailrace.log.segments.segment_list import SegmentList
 from tailrace.log.upkeep.durability import Durability
+from tailrace.log.upkeep.retention import RetentionLimits, limits_of
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.model.topic_config import TopicConfig
@@ -85,6 +86,10 @@ class LogOffsets:
     def reset_highest_remote_offset(self) -> None:
         """Note that nothing is in the remote store any more."""
         self.highest_remote_offset = NOTHING_REMOTE
+
+    def retention_limits(self) -> RetentionLimits:
+        """Return the limits of the local log."""
+        return limits_of(self.config, self.highest_remote_offset if self.is_copied else None)
 
     def only_local_segments(self) -> list[int]:
         """Return the sizes of the segments that are not in the remote store yet."""
