@@ -337,9 +337,8 @@ class ReplicaFetcher:
             _log.info("%s: offset %d is outside the log of leader %d", key, one.role.fetch_offset, self.leader_id)
             one.note_out_of_range()
             return
-        self._limited_log.write(
-            logging.INFO, f"{key} {code.name}", now_ms, "nothing fetched", partition=key, error=code.name
-        )
+        kind = f"partition: {code.name}"
+        self._limited_log.write(logging.INFO, kind, now_ms, "nothing fetched", partition=key, error=code.name)
         self._rest(one, now_ms)
 
     def _rest(self, one: Followed, now_ms: int) -> None:

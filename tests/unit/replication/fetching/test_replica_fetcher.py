@@ -207,6 +207,20 @@ def test_an_error_of_one_partition_does_not_hold_up_the_others() -> None:
     assert pair.copies[0].log.log_end_offset == 1
 
 
+def test_a_response_that_refuses_a_hundred_partitions_is_handled_to_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    pair = Pair(partitions=101)
+
+    def spoil(response: Any) -> None:
+        for one in response.responses[0].partitions[:100]:
+            one.error_code, one.records = ErrorCode.UNKNOWN_LEADER_EPOCH, b""
+
+    pair.append(b"a", index=100)
+    pair.exchange(spoil)
+    assert pair.copies[100].log.log_end_offset == 1
+    assert [one.getMessage() for one in caplog.records].count("nothing fetched") == 1
+
+
 def test_damaged_records_are_not_appended() -> None:
     pair = Pair(partitions=2)
 
