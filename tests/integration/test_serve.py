@@ -76,7 +76,6 @@ def test_settings_are_read_from_a_file_and_from_options(tmp_path: Path) -> None:
 
 
 def test_a_file_with_kafkas_settings_is_accepted(tmp_path: Path) -> None:
-    """The listener of the controller is known but not opened."""
     properties = tmp_path / "server.properties"
     port, controller_port = free_port(), free_port()
     properties.write_text(
@@ -92,9 +91,9 @@ def test_a_file_with_kafkas_settings_is_accepted(tmp_path: Path) -> None:
         assert process.stderr is not None
         try:
             output = process.stdout.readline()
-            assert output.startswith(f"tailrace serves PLAINTEXT://127.0.0.1:{port} from {tmp_path / 'data'} (")
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", controller_port))
+            listeners = f"PLAINTEXT://127.0.0.1:{port}, CONTROLLER://127.0.0.1:{controller_port}"
+            assert output.startswith(f"tailrace serves {listeners} from {tmp_path / 'data'} (")
+            socket.create_connection(("127.0.0.1", controller_port), timeout=10).close()
             create_topic(f"127.0.0.1:{port}", "orders")
         finally:
             process.terminate()

@@ -47,7 +47,6 @@ class Twin:
         self.kind = kind
         self.ours = ours
         self.manager = manager
-        self.quotas: dict[Entity, dict[str, float]] = {}
         self.now_ms = START_MS
 
     def wait(self, delay_ms: int) -> None:
@@ -56,11 +55,8 @@ class Twin:
 
     def set(self, user: str | None, client_id: str | None, limit: float | None) -> None:
         self.call("quota_set", user=user, client_id=client_id, limit=limit)
-        if limit is None:
-            self.quotas.pop(entity_of(user, client_id), None)
-        else:
-            self.quotas[entity_of(user, client_id)] = {self.kind: limit}
-        self.ours.update(self.quotas)
+        limits = {} if limit is None else {self.kind: limit}
+        self.ours.update({entity_of(user, client_id): limits})
 
     def call(self, op: str, **arguments: Any) -> Any:
         return self.oracle.call(op, manager=self.manager, **arguments)

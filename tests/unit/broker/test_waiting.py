@@ -103,6 +103,7 @@ def test_a_response_ends_the_wait_of_its_connection(broker: Broker) -> None:
 def test_a_fetch_that_has_waited_leaves_nothing_to_the_garbage_collector(broker: Broker, end: str) -> None:
     producer = Client(broker, connection_id=2)
     producer.ask(produce_request(acks=1), 12)
+    Client(broker, connection_id=3).ask(fetch_request(), 12)  # imports the handler
     at_the_end = fetch_request()
     for part in at_the_end.topics[0].partitions:
         part.fetch_offset = 1

@@ -17,7 +17,6 @@ from tests.support.gcs_server import gcs_server
 from tests.support.s3_server import KEYS, S3Server
 
 PART = 5 * 1024 * 1024  # the smallest that S3 accepts
-MINUTE = in_ms(60_000)
 
 
 def s3_settings(s3: S3Server) -> StoreSettings:
@@ -48,7 +47,7 @@ def content(size: int) -> list[bytes]:
 @pytest.mark.parametrize("size", [0, 10, PART, 2 * PART + 17])
 def test_an_object_in_s3_is_read_back(blobs: S3Blobs, size: int) -> None:
     pieces, key = content(size), f"orders-{size} ä/0.log"
-    blobs.write(key, pieces, MINUTE)
+    blobs.write(key, pieces, in_ms(60_000))
     whole = b"".join(pieces)
     assert blobs.read(key) == whole
     assert blobs.read(key, 3, 9) == whole[3:9]
@@ -61,16 +60,16 @@ def test_an_object_in_s3_is_read_back(blobs: S3Blobs, size: int) -> None:
 @pytest.mark.parametrize("size", [10, 2 * PART])
 def test_an_object_in_s3_is_never_replaced(blobs: S3Blobs, size: int) -> None:
     key = f"once-{size}"
-    blobs.write(key, [b"first"], MINUTE)
+    blobs.write(key, [b"first"], in_ms(60_000))
     with pytest.raises(FileExistsError, match="exists already"):
-        blobs.write(key, content(size), MINUTE)
+        blobs.write(key, content(size), in_ms(60_000))
     assert blobs.read(key) == b"first"
     assert list(blobs.abandoned()) == []
 
 
 def test_a_busy_server_is_tried_again(blobs: S3Blobs, s3: S3Server) -> None:
     s3.busy = 3
-    blobs.write("busy", [b"data"], MINUTE)
+    blobs.write("busy", [b"data"], in_ms(60_000))
     assert [request.method for request in s3.requests] == ["PUT"] * 4
     s3.busy = 100
     with pytest.raises(OSError, match="the store was too busy"):
@@ -85,7 +84,7 @@ def test_an_upload_that_fails_is_ended(blobs: S3Blobs, s3: S3Server) -> None:
         raise OSError("the disk failed")
 
     with pytest.raises(OSError, match="the disk failed"):
-        blobs.write("failed", pieces(), MINUTE)
+        blobs.write("failed", pieces(), in_ms(60_000))
     assert [request.method for request in s3.requests] == ["POST", "PUT", "PUT", "DELETE"]
     assert list(blobs.abandoned()) == []
 
@@ -103,8 +102,8 @@ def test_an_upload_ends_at_its_deadline(blobs: S3Blobs, s3: S3Server) -> None:
 
 
 def test_uploads_of_a_dead_process_are_found_and_ended(blobs: S3Blobs, s3: S3Server) -> None:
-    blobs._requests.send("POST", "some/tier/dead.log", {"uploads": ""}, remaining_ms=MINUTE)
-    blobs._requests.send("POST", "other/dead.log", {"uploads": ""}, remaining_ms=MINUTE)
+    blobs._requests.send("POST", "some/tier/dead.log", {"uploads": ""}, remaining_ms=in_ms(60_000))
+    blobs._requests.send("POST", "other/dead.log", {"uploads": ""}, remaining_ms=in_ms(60_000))
     (upload,) = blobs.abandoned()
     assert upload.key == "some/tier/dead.log"
     assert upload.started_ms > 1_000_000_000_000
@@ -121,7 +120,7 @@ def test_missing_credentials_are_an_error(s3: S3Server) -> None:
 @pytest.mark.parametrize("size", [0, 10, 9 * 1024 * 1024])
 def test_an_object_in_googles_store_is_read_back(google: Any, size: int) -> None:
     pieces, key = content(size), f"orders-{size} ä/0.log"
-    google.write(key, pieces, MINUTE)
+    google.write(key, pieces, in_ms(60_000))
     whole = b"".join(pieces)
     assert google.read(key) == whole
     assert google.read(key, 3, 9) == whole[3:9]
