@@ -39,14 +39,24 @@ def test_every_client_command_works_for_the_super_user(
 ) -> None:
     broker, bootstrap = kafka
     config = write_client_config(tmp_path / "admin.properties", "admin")
-    play(Player(bootstrap, config, monkeypatch), tmp_path, broker=int(broker.properties["node.id"]))
+    play(
+        Player.with_command_config(bootstrap, config, monkeypatch),
+        tmp_path,
+        bootstrap,
+        broker=int(broker.properties["node.id"]),
+    )
 
 
 def test_every_client_command_is_refused_for_a_user_without_rights(
     kafka: tuple[KafkaBroker, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, bootstrap = kafka
-    admin = Player(bootstrap, write_client_config(tmp_path / "admin.properties", "admin"), monkeypatch)
+    admin = Player.with_command_config(
+        bootstrap, write_client_config(tmp_path / "admin.properties", "admin"), monkeypatch
+    )
     admin.ok("topics", "create", "orders")
-    play_as_stranger(Player(bootstrap, write_client_config(tmp_path / "mallory.properties", "mallory"), monkeypatch))
+    stranger = Player.with_command_config(
+        bootstrap, write_client_config(tmp_path / "mallory.properties", "mallory"), monkeypatch
+    )
+    play_as_stranger(stranger, tmp_path)
     admin.ok("topics", "delete", "orders")

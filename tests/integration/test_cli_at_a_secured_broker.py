@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tailrace
-from tests.support.cli_play import ADMIN, Player, play, play_as_stranger, write_client_config
+from tests.support.cli_play import ADMIN, Player, kcat_settings, play, play_as_stranger, write_client_config
 from tests.support.command import tailrace as command
 from tests.support.secured import STORES, TLS, jaas
 
@@ -30,22 +30,38 @@ def bootstrap() -> Iterator[str]:
         yield f"127.0.0.1:{running._running().port('BOTH')}"
 
 
-def test_every_client_command_works_for_the_super_user(
+def test_every_client_command_works_with_a_command_config(
     bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = write_client_config(tmp_path / "admin.properties", "admin")
-    play(Player(bootstrap, config, monkeypatch), tmp_path, broker=1)
+    play(Player.with_command_config(bootstrap, config, monkeypatch), tmp_path, bootstrap, broker=1)
+
+
+def test_every_client_command_works_with_settings_of_kcat(
+    bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(Player.with_settings(bootstrap, kcat_settings("admin"), monkeypatch), tmp_path, bootstrap, broker=1)
+
+
+def test_every_client_command_works_with_a_profile(
+    bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    player = Player.with_profile(bootstrap, kcat_settings("admin"), tmp_path, monkeypatch)
+    play(player, tmp_path, bootstrap, broker=1)
 
 
 def test_every_client_command_is_refused_for_a_user_without_rights(
     bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin = Player(bootstrap, write_client_config(tmp_path / "admin.properties", "admin"), monkeypatch)
+    admin = Player.with_command_config(
+        bootstrap, write_client_config(tmp_path / "admin.properties", "admin"), monkeypatch
+    )
     admin.ok("topics", "create", "orders")
     try:
-        play_as_stranger(
-            Player(bootstrap, write_client_config(tmp_path / "mallory.properties", "mallory"), monkeypatch)
+        stranger = Player.with_command_config(
+            bootstrap, write_client_config(tmp_path / "mallory.properties", "mallory"), monkeypatch
         )
+        play_as_stranger(stranger, tmp_path)
         assert admin.document("offsets", "orders")["partitions"][0]["latest"] == 0
         assert admin.document("acls", "list", "--principal", "User:mallory")["acls"] == []
     finally:
@@ -55,8 +71,12 @@ def test_every_client_command_is_refused_for_a_user_without_rights(
 def test_a_reader_learns_which_right_is_missing(
     bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin = Player(bootstrap, write_client_config(tmp_path / "admin.properties", "admin"), monkeypatch)
-    reader = Player(bootstrap, write_client_config(tmp_path / "mallory.properties", "mallory"), monkeypatch)
+    admin = Player.with_command_config(
+        bootstrap, write_client_config(tmp_path / "admin.properties", "admin"), monkeypatch
+    )
+    reader = Player.with_command_config(
+        bootstrap, write_client_config(tmp_path / "mallory.properties", "mallory"), monkeypatch
+    )
     admin.ok("topics", "create", "orders")
     admin.ok("acls", "add", "--principal", "User:mallory", "--operation", "Read", "--topic", "orders")
     try:
@@ -74,7 +94,9 @@ def test_a_reader_learns_which_right_is_missing(
 def test_a_new_scram_user_logs_in_with_settings_of_kcat_and_from_a_profile(
     bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin = Player(bootstrap, write_client_config(tmp_path / "admin.properties", "admin"), monkeypatch)
+    admin = Player.with_command_config(
+        bootstrap, write_client_config(tmp_path / "admin.properties", "admin"), monkeypatch
+    )
     admin.ok("users", "set", "carol", stdin=b"carol-secret\n")
     settings = {
         "security.protocol": "sasl_ssl",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -17,12 +16,13 @@ from pathlib import Path
 import pytest
 
 import tailrace
-from tailrace.cli.parsing.parser import build_parser
+from tests.support.command import commands_that_connect
 from tests.support.command import tailrace as command
 
 # Arguments of every command that connects to a cluster, for a topic, group, … that does not exist.
 EVERY: dict[str, str] = {
     "cluster status": "",
+    "cluster queries": "",
     "topics list": "",
     "topics describe": "nope",
     "topics create": "bad/name",
@@ -105,18 +105,8 @@ def words_of(name: str, directory: Path) -> list[str]:
     return [str({"PLAN": plan, "FILE": file}.get(word, word)) for word in words]
 
 
-def commands_that_connect(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[str]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, verb in action.choices.items():
-                yield from commands_that_connect(verb, (*path, name))
-        elif action.dest == "bootstrap":
-            yield " ".join(path)
-
-
 def test_this_file_has_every_command_that_connects() -> None:
-    found = set(commands_that_connect(build_parser()))
-    assert {name for name in found if not name.startswith("job ")} - {"console"} == set(EVERY)  # Spark; a server
+    assert commands_that_connect() == set(EVERY)
 
 
 @pytest.mark.parametrize("name", EVERY)

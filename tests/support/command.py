@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import logging
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailrace.cli.main import main
+from tailrace.cli.parsing.parser import build_parser
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.disk.files import DiskFiles
 from tailrace.model.configs.topic_settings import parse_topic_config
@@ -47,6 +49,20 @@ def tailrace(*arguments: object) -> Ran:
         status = main([str(argument) for argument in arguments])
     out.seek(0)
     return Ran(status, out.read(), err.getvalue())
+
+
+def commands_that_connect() -> set[str]:
+    """Return the names of all commands that connect to a cluster, without jobs of Spark and the console, a server."""
+    return {name for name in _with_bootstrap(build_parser(), ()) if not name.startswith("job ")} - {"console"}
+
+
+def _with_bootstrap(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> Iterator[str]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, verb in action.choices.items():
+                yield from _with_bootstrap(verb, (*path, name))
+        elif action.dest == "bootstrap":
+            yield " ".join(path)
 
 
 @contextmanager
