@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from tailrace.broker.config.properties_file import property_line
 from tailrace.client.admin import describe_cluster
 from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import ClientError
@@ -225,8 +226,7 @@ class LocalCluster:
 
 
 def _properties_text(settings: Mapping[str, str]) -> str:
-    escaped = {key: value.replace("\\", "\\\\") for key, value in settings.items()}
-    return "".join(f"{key}={value}\n" for key, value in sorted(escaped.items()))
+    return "".join(property_line(key, value) for key, value in sorted(settings.items()))
 
 
 def _names(nodes: Iterable[Node]) -> str:

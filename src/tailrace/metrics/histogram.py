@@ -35,7 +35,8 @@ class Histogram:
         self.total += value
 
     def add_lowest(self, value: int) -> None:
-        """Add a value below the first bound to the sum only. The reader has to add the missing counts."""
+        """Add a value below the first bound to the sum only, to save the search. Its count is the total count of
+        another histogram minus this one's."""
         self.total += value
 
     @property
@@ -59,20 +60,20 @@ def quantile(bounds: Sequence[int], counts: Sequence[int], share: float) -> floa
 
 
 class RecentCounts:
-    """The counts of the last one to two windows, for quantiles of recent values."""
+    """The counts of the last one to two windows, or since the call before the last if calls are rarer."""
 
-    __slots__ = ("_before", "_histogram", "_since_ms", "_then", "_window_ms")
+    __slots__ = ("_at_current_window", "_at_previous_window", "_histogram", "_since_ms", "_window_ms")
 
     def __init__(self, histogram: Histogram, window_ms: int = 60_000) -> None:
         self._histogram = histogram
         self._window_ms = window_ms
         self._since_ms: int | None = None
-        self._before = [0] * len(histogram.counts)
-        self._then = self._before
+        self._at_previous_window = [0] * len(histogram.counts)
+        self._at_current_window = self._at_previous_window
 
     def counts(self, now_ms: int) -> list[int]:
         """Return the counts of the values that were added since the previous window began."""
         if self._since_ms is None or now_ms - self._since_ms >= self._window_ms:
-            self._before, self._then = self._then, list(self._histogram.counts)
+            self._at_previous_window, self._at_current_window = self._at_current_window, list(self._histogram.counts)
             self._since_ms = now_ms
-        return [now - before for now, before in zip(self._histogram.counts, self._before, strict=True)]
+        return [now - before for now, before in zip(self._histogram.counts, self._at_previous_window, strict=True)]

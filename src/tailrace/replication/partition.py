@@ -98,8 +98,8 @@ class Partition:
     # Roles
 
     def make_leader(self, state: PartitionRegistration, now_ms: int) -> bool:
-        """Become or stay the leader in this state. Return True if that changed anything. May move the high
-        watermark."""
+        """Become or stay the leader in this state. Return True if this replica was not the leader, or not in this
+        epoch. May move the high watermark."""
         if state.partition_epoch < self._known_partition_epoch():
             _log.info("%s: ignored old metadata %s", self.key, state)
             return False

@@ -1,5 +1,7 @@
-"""ServerSettings: the configs of the network layer, with Kafka's names and Kafka 4.3's defaults. The one exception:
-`socket.receive.buffer.bytes` is left to the system, since Kafka's 100 KB double the cost of receiving large requests.
+"""ServerSettings: the configs of the network layer, with Kafka's names and Kafka 4.3's defaults.
+
+Three defaults differ: `socket.receive.buffer.bytes`, `socket.send.buffer.bytes` and `queued.max.request.bytes`. The
+constants below have the reasons.
 
 `ServerSettings.parse` reads the strings of a `server.properties` and raises InvalidConfig with the reason. It ignores
 configs of other layers. Some configs are our own: `tailrace.slices` (how ranges of files are sent), `tailrace.drain.ms`
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from tailrace.model.configs.config_definitions import java_integer
 from tailrace.model.listener_settings import settings_of_listener
 from tailrace.model.system_calls import lacks
 from tailrace.model.topic_config import INT_MAX, LONG_MAX, InvalidConfig
@@ -34,8 +37,9 @@ if TYPE_CHECKING:
     from tailrace.server.peers.outgoing_security import OutgoingSecurity
     from tailrace.server.tls.listener_tls import ListenerTls
 
-SYSTEM_DEFAULT: Final = -1  # the system chooses the size of a socket buffer
-SEND_BUFFER_BYTES: Final = 524_288  # Kafka's 100 KB is filled five times by a response of 1 MB
+# The system chooses the size of a socket buffer. Kafka's 100 KB double the cost of receiving large requests.
+SYSTEM_DEFAULT: Final = -1
+SEND_BUFFER_BYTES: Final = 524_288  # with Kafka's 100 KB, which Linux doubles, a response of 1 MB fills it five times
 QUEUED_REQUESTS: Final = 10  # requests of the largest size without queued.max.request.bytes; Kafka has no limit then
 _PREFIX: Final = "listener.name."
 _MAX_CONNECTIONS: Final = "max.connections"
@@ -81,9 +85,8 @@ class ServerSettings:
     chore_threads: int = 2
     metrics: Endpoint | None = None
     tls: Mapping[str, ListenerTls] = field(default_factory=dict)  # of listeners with TLS
-    guarded: Mapping[str, int] = field(
-        default_factory=dict
-    )  # listeners with SASL → the largest request before authentication
+    # listeners with SASL → the largest request before authentication
+    sasl_receive_bytes_max: Mapping[str, int] = field(default_factory=dict)
     owns_process: bool = False  # nothing else runs in the process, so it may configure the garbage collector
     outgoing: OutgoingSecurity | None = None  # security of connections to other nodes; None: plain text
 
@@ -121,7 +124,7 @@ class ServerSettings:
             chore_threads=_integer(properties, "tailrace.chore.threads", 2, 1, 64),
             metrics=_parse_metrics(properties),
             tls=_parse_tls(properties, protocols),
-            guarded=_parse_guarded(properties, protocols),
+            sasl_receive_bytes_max=_parse_sasl_receive_bytes_max(properties, protocols),
         )
 
 
@@ -152,7 +155,7 @@ def _parse_tls(properties: Mapping[str, str], protocols: Mapping[str, str]) -> d
     return {name: tls_of_listener(properties, name, protocol) for name, protocol in secured.items()}
 
 
-def _parse_guarded(properties: Mapping[str, str], protocols: Mapping[str, str]) -> dict[str, int]:
+def _parse_sasl_receive_bytes_max(properties: Mapping[str, str], protocols: Mapping[str, str]) -> dict[str, int]:
     key = "sasl.server.max.receive.size"
     return {
         name: _integer(settings_of_listener(properties, name), key, 524_288, 1, INT_MAX)
@@ -164,7 +167,7 @@ def _parse_guarded(properties: Mapping[str, str], protocols: Mapping[str, str]) 
 def _parse_metrics(properties: Mapping[str, str]) -> Endpoint | None:
     if "tailrace.metrics.port" not in properties:
         if "tailrace.metrics.host" in properties:
-            raise InvalidConfig("tailrace.metrics.host: it has no effect without tailrace.metrics.port; set that too")
+            raise InvalidConfig("tailrace.metrics.host has no effect without tailrace.metrics.port; set both")
         return None
     port = _integer(properties, "tailrace.metrics.port", 0, 0, PORT_MAX)
     return Endpoint("METRICS", properties.get("tailrace.metrics.host", "127.0.0.1"), port)
@@ -185,10 +188,9 @@ def _integer(properties: Mapping[str, str], key: str, default: int, low: int, hi
     text = properties.get(key)
     if text is None:
         return default
-    try:
-        value = int(text)
-    except ValueError:
-        raise InvalidConfig(f"{key}: {text!r} is not a whole number") from None
+    value = java_integer(text)
+    if value is None:
+        raise InvalidConfig(f"{key}: {text!r} is not a whole number")
     if not low <= value <= high:
         raise InvalidConfig(f"{key}: {value} is not between {low} and {high}")
     return value

@@ -60,6 +60,7 @@ def test_every_setting_is_read() -> None:
         ("listeners", "SSL://:1"),
         ("socket.request.max.bytes", "0"),
         ("socket.request.max.bytes", "many"),
+        ("socket.request.max.bytes", "1_000"),  # a number in Python, but not in Java
         ("socket.send.buffer.bytes", "-2"),
         ("socket.listen.backlog.size", "0"),
         ("max.connections", "-1"),

@@ -1,4 +1,4 @@
-"""Parser of Java's properties files, such as server.properties.
+"""Java's properties files, such as server.properties: a parser, and the lines to write.
 
 A line is `key=value`. A `:` or blanks may replace the `=`. Lines that begin with `#` or `!` are comments. A backslash
 at the end of a line continues it on the next line. Elsewhere a backslash begins an escape: `\\t`, `\\n`, `\\r`, `\\f`
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 _BLANKS = " \t\f"
 _HEX = re.compile("[0-9a-fA-F]{4}")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_WRITTEN_ESCAPES = {"\\": "\\\\"} | {letter: f"\\{name}" for name, letter in _ESCAPES.items()}
 
 
 class MalformedProperties(ValueError):
@@ -22,6 +23,21 @@ class MalformedProperties(ValueError):
 def parse_properties(text: str) -> dict[str, str]:
     """Return keys and values. If a key is repeated, its last value is returned."""
     return dict(_pair(line, number) for number, line in _logical_lines(text))
+
+
+def property_line(key: str, value: str) -> str:
+    """Return the line of a property. Java reads these files as ISO-8859-1, so the line is ASCII."""
+    escaped = "".join(map(_escaped, value))
+    return f"{key}=\\{escaped}\n" if value[:1] == " " else f"{key}={escaped}\n"
+
+
+def _escaped(letter: str) -> str:
+    if letter in _WRITTEN_ESCAPES:
+        return _WRITTEN_ESCAPES[letter]
+    if " " <= letter <= "~":
+        return letter
+    units = letter.encode("utf-16-be")
+    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -76,4 +92,5 @@ def _unescaped(text: str, number: int) -> str:
             place += 4
         else:
             out.append(_ESCAPES.get(letter, letter))
-    return "".join(out)
+    # Two escapes make one character above U+FFFF.
+    return "".join(out).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

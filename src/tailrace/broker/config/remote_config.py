@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from tailrace.broker.config.role_config import Roles
 from tailrace.metadata.image.image import MetadataImage
+from tailrace.model.configs.config_definitions import java_integer
 from tailrace.model.topic_config import LONG_MAX, InvalidConfig
 
 ENABLE: Final = "remote.log.storage.system.enable"
@@ -104,10 +105,9 @@ def _number(given: Mapping[str, str], name: str) -> int:
     text = given.get(name)
     if text is None:
         return default
-    try:
-        number = int(text)
-    except ValueError:
-        raise InvalidConfig(f"{name} is {text!r}, not a whole number") from None
+    number = java_integer(text)
+    if number is None:
+        raise InvalidConfig(f"{name} is {text!r}, not a whole number")
     if not least <= number <= largest:
         raise InvalidConfig(f"{name} is {number}; it must be {least} to {largest}")
     return number

@@ -1,4 +1,4 @@
-"""Properties files of a cluster that was migrated from one node: of its broker and of its controllers."""
+"""Properties files for a node that was migrated to a cluster: one for its broker and one for each controller."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tailrace.broker.config.listener_config import SECURITY_PROTOCOLS, parse_security_map
+from tailrace.broker.config.properties_file import property_line
 from tailrace.metadata.storage.migration import Migration, NewController
 
 _PROTOCOL_NAMES: Final = {code: name for name, code in SECURITY_PROTOCOLS.items()}
 # Settings of a node that is its own controller. The new ones are written by `_quorum`.
 _DROPPED: Final = ("process.roles", "controller.quorum.voters", "controller.quorum.bootstrap.servers")
 # Settings that a controller uses when it creates topics, elects leaders and authorizes requests.
-_CONTROLLERS: Final = (
+_CONTROLLER_SETTINGS: Final = (
     "num.partitions",
     "default.replication.factor",
     "min.insync.replicas",
@@ -31,17 +32,17 @@ _CONTROLLERS: Final = (
     "broker.session.timeout.ms",
     "delegation.token.secret.key",
 )
-_CONTROLLERS_PREFIXES: Final = ("log.", "metadata.", "controller.quorum.", "controller.quota.", "sasl.", "ssl.")
+_CONTROLLER_PREFIXES: Final = ("log.", "metadata.", "controller.quorum.", "controller.quota.", "sasl.", "ssl.")
 # A standalone node creates the coordinators' topics with one replica and ignores these settings. A cluster with one
 # broker obeys them, so they are set to 1.
-_ONE_REPLICA: Final = (
+_COORDINATOR_TOPIC_SETTINGS: Final = (
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
     "transaction.state.log.min.isr",
     "share.coordinator.state.topic.replication.factor",
     "share.coordinator.state.topic.min.isr",
 )
-_PLACES: Final = ("log.dir", "log.dirs", "metadata.log.dir")
+_DIRECTORY_SETTINGS: Final = ("log.dir", "log.dirs", "metadata.log.dir")
 
 
 def broker_properties(migration: Migration, settings: Mapping[str, str]) -> dict[str, str]:
@@ -56,21 +57,21 @@ def broker_properties(migration: Migration, settings: Mapping[str, str]) -> dict
             if not made[key]:
                 del made[key]
     if "listeners" not in made:
-        made["listeners"] = ",".join(f"{name}://{host}:{port}" for name, host, port in _registered(migration))
+        made["listeners"] = ",".join(f"{name}://{host}:{port}" for name, host, port in _registered_endpoints(migration))
     security = {name: _PROTOCOL_NAMES[code] for name, code in _protocols(migration).items()}
-    made["listener.security.protocol.map"] = _with_controllers(made, security, migration.listener)
-    return made | _quorum(migration) | {key: "1" for key in _ONE_REPLICA if key not in made}
+    made["listener.security.protocol.map"] = _map_with_controller_listener(made, security, migration.listener)
+    return made | _quorum(migration) | {key: "1" for key in _COORDINATOR_TOPIC_SETTINGS if key not in made}
 
 
 def controller_properties(
     migration: Migration, controller: NewController, settings: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the settings of one of the new controllers."""
-    prefixes = (*_CONTROLLERS_PREFIXES, f"listener.name.{migration.listener.lower()}.")
+    prefixes = (*_CONTROLLER_PREFIXES, f"listener.name.{migration.listener.lower()}.")
     made = {
         key: text
         for key, text in settings.items()
-        if (key in _CONTROLLERS or key.startswith(prefixes)) and key not in (*_PLACES, *_DROPPED)
+        if (key in _CONTROLLER_SETTINGS or key.startswith(prefixes)) and key not in (*_DIRECTORY_SETTINGS, *_DROPPED)
     }
     address = str(controller).partition("@")[2]
     security = parse_security_map(settings.get("listener.security.protocol.map", ""))
@@ -94,7 +95,7 @@ def _quorum(migration: Migration) -> dict[str, str]:
     return settings | {"controller.quorum.voters": ",".join(voters)}
 
 
-def _registered(migration: Migration) -> Sequence[tuple[str, str, int]]:
+def _registered_endpoints(migration: Migration) -> Sequence[tuple[str, str, int]]:
     broker = migration.image.brokers.get(migration.node.identity.node_id)
     if broker is None:
         return [("PLAINTEXT", "127.0.0.1", 9092)]
@@ -110,7 +111,7 @@ def _protocols(migration: Migration) -> dict[str, int]:
     return {one.listener: one.security_protocol for one in broker.endpoints.values()}
 
 
-def _with_controllers(settings: Mapping[str, str], security: Mapping[str, str], listener: str) -> str:
+def _map_with_controller_listener(settings: Mapping[str, str], security: Mapping[str, str], listener: str) -> str:
     protocol_map = settings.get("listener.security.protocol.map")
     if protocol_map is None:
         protocol_map = ",".join(f"{name}:{protocol}" for name, protocol in security.items())
@@ -125,9 +126,4 @@ def _without_listener(listeners: str, name: str) -> str:
 
 def properties_text(settings: Mapping[str, str], heading: str) -> str:
     """Return the text of a properties file that Kafka and Tailrace can read."""
-    lines = [f"# {heading}", *(f"{key}={_escaped(text)}" for key, text in settings.items())]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n")
+    return f"# {heading}\n" + "".join(map(property_line, settings, settings.values()))

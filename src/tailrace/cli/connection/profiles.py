@@ -16,7 +16,7 @@ The profiles file is $XDG_CONFIG_HOME/tailrace/profiles.toml, by default ~/.conf
     [production.settings]                       # instead of a file, or to override it
     "security.protocol" = "SASL_SSL"
 
-An option comes before a variable, so `--profile production` never connects to the address in TAILRACE_BOOTSTRAP.
+If the profile has no `bootstrap`, the environment variable or the default applies. `--bootstrap` always wins.
 """
 
 from __future__ import annotations
@@ -107,16 +107,16 @@ def _read(path: Path) -> dict[str, Any]:
 def _text(table: dict[str, Any], key: str, where: str) -> str | None:
     value = table.get(key)
     if value is not None and (not isinstance(value, str) or not value.strip()):
-        raise CommandError(f'{key} of {where} is not a text: write {key} = "…"')
+        raise CommandError(f'{key} of {where} must be a non-empty string: write {key} = "…"')
     return value
 
 
 def _settings(table: Any, where: str) -> dict[str, str]:
     if not isinstance(table, dict):
-        raise CommandError(f"settings of {where} is not a table")
+        raise CommandError(f"`settings` of {where} must be a table")
     for key, value in table.items():
         if isinstance(value, dict):
             raise CommandError(f'settings of {where} has a name without quotes: write "{key}.…" = "…"')
         if not isinstance(value, str):
-            raise CommandError(f'setting {key} of {where} is not a text: write "{key}" = "…"')
+            raise CommandError(f'setting {key} of {where} must be a string: write "{key}" = "…"')
     return dict(table)

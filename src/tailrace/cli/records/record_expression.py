@@ -14,7 +14,7 @@ import ast
 import json
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from tailrace.cli.errors import CommandError
@@ -23,7 +23,6 @@ from tailrace.records.record import Record
 
 DEPTH_MAX: Final = 50
 Decode = Callable[[bytes], Any]
-Parts = Mapping[str, Any]
 _Evaluate = Callable[["_Names"], Any]
 
 _COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
@@ -45,18 +44,19 @@ _ARITHMETIC: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.Div: operator.truediv,
     ast.Mod: operator.mod,
 }
+_MATCHES: Final = "matches"
 _METHODS: Final = ("startswith", "endswith", "lower", "upper", "strip")
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "len": len,
     "int": int,
     "float": float,
     "str": str,
-    "matches": lambda text, pattern: re.search(pattern, text) is not None,
+    _MATCHES: lambda text, pattern: re.search(pattern, text) is not None,
 }
 
 
 class _Names:
-    """The parts of one record, computed when the expression asks for them."""
+    """The parts of one record, each decoded on first use."""
 
     def __init__(self, partition: TopicPartition, record: Record, decode: Decode | None) -> None:
         self._partition = partition
@@ -139,8 +139,19 @@ def _compiled(node: ast.expr, depth: int) -> _Evaluate:
             items = [_compiled(one, deeper) for one in elements]
             return lambda names: [item(names) for item in items]
         case ast.Call(func=called, args=arguments, keywords=[]):
+            _check_patterns(called, arguments)
             return _call(called, [_compiled(one, deeper) for one in arguments], deeper)
-    raise ValueError(f"{ast.unparse(node)!r} is not part of the language")
+    raise ValueError(f"{ast.unparse(node)!r} is not supported in --where")
+
+
+def _check_patterns(called: ast.expr, arguments: list[ast.expr]) -> None:
+    """Raise ValueError if the pattern of `matches` is a constant and not a regular expression."""
+    match called, arguments:
+        case ast.Name(id=name), [_, ast.Constant(value=str(pattern))] if name == _MATCHES:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is not a valid regular expression: {error}") from None
 
 
 def _safely(part: _Evaluate, names: _Names) -> bool:

@@ -10,6 +10,7 @@ from tailrace.cli.serving.top_reading import ApiReading, Reading, TopicReading
 
 NO_TOPIC: Final = TopicReading()
 NO_API: Final = ApiReading()
+_THROTTLED_MAX: Final = 5  # the most delayed clients that the text shows
 
 
 def compare(before: Reading, now: Reading) -> dict[str, Any]:
@@ -53,25 +54,20 @@ def compare(before: Reading, now: Reading) -> dict[str, Any]:
                 "partitions": topic.partitions,
                 "size_bytes": topic.size,
                 "messages_in_per_s": rate(topic.messages, was.messages) if name in before.topics else 0.0,
-                "bytes_in_per_s": None if topic.bytes_in is None else _since(topic.bytes_in, was.bytes_in, seconds),
-                "bytes_out_per_s": None if topic.bytes_out is None else _since(topic.bytes_out, was.bytes_out, seconds),
+                "bytes_in_per_s": None
+                if topic.bytes_in is None
+                else _rate_since(topic.bytes_in, was.bytes_in, seconds),
+                "bytes_out_per_s": None
+                if topic.bytes_out is None
+                else _rate_since(topic.bytes_out, was.bytes_out, seconds),
             }
         )
     view["topics"] = sorted(topics, key=_traffic)
-    view["throttled"] = [
-        {
-            "user": one.user,
-            "clientId": one.client_id,
-            "quota": one.quota,
-            "rate": one.rate,
-            "pauseMs": one.pause_ms,
-        }
-        for one in now.throttled
-    ]
+    view["throttled"] = [one._asdict() for one in now.throttled]
     return view
 
 
-def _since(new: float, old: float | None, seconds: float) -> float:
+def _rate_since(new: float, old: float | None, seconds: float) -> float:
     return 0.0 if old is None else max(new - old, 0.0) / seconds
 
 
@@ -83,12 +79,12 @@ def _traffic(topic: dict[str, Any]) -> tuple[float, float, str]:
 def _quantile_ms(before: dict[float, float], now: dict[float, float], share: float) -> float | None:
     """Return a quantile of the values that a histogram's buckets received between two readings."""
     bounds = sorted(now)
-    upto = [now[bound] - before.get(bound, 0.0) for bound in bounds]
-    if not upto or upto[-1] <= 0:
+    cumulative = [now[bound] - before.get(bound, 0.0) for bound in bounds]
+    if not cumulative or cumulative[-1] <= 0:
         return None
-    wanted = share * upto[-1]
+    wanted = share * cumulative[-1]
     low = below = 0.0
-    for bound, count in zip(bounds, upto, strict=True):
+    for bound, count in zip(bounds, cumulative, strict=True):
         if count >= wanted:
             if math.isinf(bound) or count == below:
                 return 1_000 * low
@@ -100,9 +96,9 @@ def _quantile_ms(before: dict[float, float], now: dict[float, float], share: flo
 # Text
 
 
-def show(view: dict[str, Any], clock: str, *, height: int | None = None) -> list[str]:
+def show(view: dict[str, Any], time_text: str, *, height: int | None = None) -> list[str]:
     """Return lines for people: as many as fit into `height`, or all."""
-    lines = [f"tailrace top  {clock}  {view['source']}", *_facts(view), _rates(view["rates"])]
+    lines = [f"tailrace top  {time_text}  {view['source']}", *_facts(view), _rates(view["rates"])]
     if view["apis"]:
         heads = ["<API", "REQ/S", "ERR/S", "P50 MS", "P99 MS", "LOCAL MS", "WAIT MS", "REQUESTS"]
         busy = [api for api in view["apis"] if api["requests_per_s"]] or view["apis"]
@@ -117,6 +113,7 @@ def show(view: dict[str, Any], clock: str, *, height: int | None = None) -> list
             for api in busy[:10]
         ]
         lines += ["", *table(heads, rows)]
+    lines += _throttled(view["throttled"])
     heads = ["<TOPIC", "PARTITIONS", "SIZE", "MSG/S IN", "IN/S", "OUT/S"]
     shown = view["topics"]
     if height is not None:
@@ -137,6 +134,22 @@ def show(view: dict[str, Any], clock: str, *, height: int | None = None) -> list
     if hidden:
         lines.append(f"… and {hidden} more")
     return lines
+
+
+def _throttled(clients: list[dict[str, Any]]) -> list[str]:
+    if not clients:
+        return []
+    rows = [
+        [
+            one["user"] or NOTHING,
+            one["client_id"] or NOTHING,
+            one["quota"],
+            f"{one['rate']:.1f} %" if one["quota"] == "request" else f"{_size(one['rate'])}/s",
+            _milliseconds(one["pause_ms"]),
+        ]
+        for one in clients[:_THROTTLED_MAX]
+    ]
+    return ["", *table(["<THROTTLED USER", "<CLIENT", "<QUOTA", "RATE", "PAUSE MS"], rows)]
 
 
 def _facts(view: dict[str, Any]) -> list[str]:
@@ -167,8 +180,8 @@ def _facts(view: dict[str, Any]) -> list[str]:
         )
     lines.append(
         [
-            f"{facts['topics']} topics",
-            f"{facts['partitions']} partitions",
+            count_text(facts["topics"], "topic"),
+            count_text(facts["partitions"], "partition"),
             f"{facts['under_replicated']} under-replicated",
             f"{facts['offline']} offline",
         ]

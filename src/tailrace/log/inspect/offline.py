@@ -8,8 +8,8 @@ Everything goes through `OverlayFiles`, so that recovery works in memory. There 
 - `open_exact`: also producers, so that the last stable offset and aborted transactions are those that a broker would
   report. After an unclean stop this reads the last segment. Recovery cuts a torn tail in memory.
 
-Files of a running broker grow, are renamed and disappear. If something attempts wrong in a directory that may be in
-use, it is opened again from the start before it is reported.
+Files of a running broker grow, are renamed and disappear. If an attempt fails in a directory that may be in use, the
+log is opened again before the problem is reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ConfigDefinition: every configuration key that Kafka's broker knows, with its type, default and allowed values.
+"""The configuration keys that Kafka knows, by type of resource, with type, default and allowed values.
 
 The facts are in `kafka_configs.json`, extracted from Kafka's own classes. Values are strings, as users write them and
 as records contain them. `ConfigKey.parse` converts a string by Java's rules, or raises an error that gives the reason.
@@ -19,7 +19,7 @@ from tailrace.model.topic_config import InvalidConfig
 ConfigType: TypeAlias = Literal["boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
-_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")  # Python raises ValueError for thousands of digits
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")  # at most 19 digits: int() raises ValueError for thousands
 _DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)")
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)
 _BITS = {"short": 16, "int": 32, "long": 64}
@@ -37,6 +37,12 @@ TYPE_CODES: Final[Mapping[str, int]] = {
     "class": 8,
     "password": 9,
 }
+
+
+def java_integer(text: str) -> int | None:
+    """Return the number of a text by Java's rules. Return None if it is not one, such as `1_000`, which `int` reads."""
+    found = _INTEGER.fullmatch(text.strip(_BLANKS))
+    return None if found is None else int(found[1] + found[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +98,7 @@ class ConfigKey:
                 raise self._refuse(text, "it must be true or false")
             return text.lower() == "true"
         if self.type in _BITS:
-            found = _INTEGER.fullmatch(text)
-            value = None if found is None else int(found[1] + found[2])
+            value = java_integer(text)
             limit = 1 << (_BITS[self.type] - 1)
             if value is None or not -limit <= value < limit:
                 raise self._refuse(text, f"it must be a number of type {self.type.upper()}")
@@ -101,7 +106,7 @@ class ConfigKey:
         if self.type == "double":
             if not _DOUBLE.fullmatch(text):
                 raise self._refuse(text, "it must be a number of type DOUBLE")
-            return float(text.rstrip("fFdD") if text[-1:] not in "yN" else text)
+            return float(text.rstrip("fFdD"))
         if self.type == "list":
             words = _COMMA.split(text) if text else []
             return tuple(dict.fromkeys(words) if self.distinct else words)
@@ -139,7 +144,7 @@ def _is_replica_list(value: Value) -> bool:
 _CHECKS: Final[Mapping[str, Callable[[Value], bool]]] = {
     "[1,...,9] or -1": lambda value: value == -1 or (isinstance(value, int) and 1 <= value <= 9),
     "ThrottledReplicaListValidator": _is_replica_list,
-    # The offset at which a new share group starts.
+    # Kafka's validator of share.auto.offset.reset is an inner class of this name.
     "Validator": lambda value: bool(re.fullmatch(r"latest|earliest|by_duration:P.+", str(value))),
 }
 _REASONS: Final[Mapping[str, str]] = {
@@ -198,6 +203,6 @@ def topic_synonyms() -> Mapping[str, tuple[tuple[str, int], ...]]:
     """Return for each topic key the broker keys that give its default, highest precedence first, each with the factor
     by which its value is multiplied."""
     return {
-        name: tuple((other, factor) for other, factor in reported)
-        for name, reported in _facts()["topic_synonyms"].items()
+        name: tuple((other, factor) for other, factor in synonyms)
+        for name, synonyms in _facts()["topic_synonyms"].items()
     }

@@ -38,7 +38,7 @@ class Connections:
         self._ids = count(1)
         self._handle = broker.handle
         self._handle_guarded = broker.handle_guarded
-        self._guarded = settings.guarded
+        self._guarded = settings.sasl_receive_bytes_max
         self._tls = settings.tls
         # (deadline, connection) of unauthenticated clients. The oldest is closed if they are more than half of all.
         self._unproven: deque[tuple[int, int]] = deque()

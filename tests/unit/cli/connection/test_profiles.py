@@ -64,7 +64,7 @@ def test_a_profile_names_its_properties_file_relative_to_the_profiles_file(profi
         ("prod = 'a:1'", "is not a table"),
         ("[prod.settings]\nsecurity.protocol = 'SSL'", "a name without quotes"),
         ("[prod.settings]\n'client.id' = 7", "setting client.id"),
-        ("[prod]\nsettings = 'x'", "settings of profile prod"),
+        ("[prod]\nsettings = 'x'", "`settings` of profile prod"),
         ("[prod", "is not valid TOML"),
         ("[prdo]", r"no profile of that name \(did you mean prdo\?\)"),
         ("[other]", r"no profile of that name \(it has other\)"),

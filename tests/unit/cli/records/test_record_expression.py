@@ -48,7 +48,6 @@ def test_a_condition_that_holds_matches_the_record(text: str) -> None:
         "value.price > 60",
         "value.city > 5",  # values that cannot be ordered
         "value.missing.deeper > 5",
-        'matches(text, "(")',  # an invalid regular expression
         "value.price / 0 > 1",
         "key == 'other'",
         "int(key) > 1",
@@ -89,6 +88,17 @@ def test_a_decoder_replaces_json() -> None:
 def test_anything_outside_the_language_is_refused(text: str) -> None:
     with pytest.raises(CommandError, match="--where"):
         record_condition(text)
+
+
+def test_a_constant_pattern_that_is_not_a_regular_expression_is_refused() -> None:
+    with pytest.raises(CommandError, match=r"'\(' is not a valid regular expression"):
+        record_condition('offset > 3 and matches(text, "(")')
+
+
+def test_a_pattern_of_the_record_that_is_not_a_regular_expression_matches_nothing() -> None:
+    assert not record_condition("matches(text, key)")(
+        PARTITION, Record(0, 0, TimestampType.CREATE_TIME, b"(", b"x", ()), None
+    )
 
 
 def test_an_attribute_is_a_member_of_the_record_and_never_one_of_python() -> None:

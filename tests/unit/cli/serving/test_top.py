@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tailrace.cli.serving.top_reading import Reading, TopicReading, read_metrics
@@ -119,7 +121,10 @@ def test_a_new_topic_has_no_rate_yet() -> None:
     topic = TopicReading(partitions=1, size=10**9, messages=10**6, bytes_in=10**9)
     view = compare(before, Reading(1.0, "kafka:9092", dict(facts), dict(counters), topics={"t": topic}))
     assert (view["topics"][0]["messages_in_per_s"], view["topics"][0]["bytes_in_per_s"]) == (0, 0)
-    assert show(view, "12:00:00")[1] == "cluster c   1 broker   controller 1"
+    assert show(view, "12:00:00")[1:3] == [
+        "cluster c   1 broker   controller 1",
+        "1 topic   1 partition   0 under-replicated   0 offline",
+    ]
 
 
 def test_output_is_limited_to_the_height_of_the_screen() -> None:
@@ -140,3 +145,20 @@ def test_escaped_labels_of_metrics_are_unescaped() -> None:
     assert scrape.value("a") == 2
     with pytest.raises(MalformedMetrics):
         Scrape("<html>")
+
+
+def test_throttled_clients_are_shown_with_their_quota_rate_and_pause() -> None:
+    labels = 'user="ada",client_id="loader"'
+    text = (
+        AFTER + f"kafka_server_produce_byte_rate{{{labels}}} 2048\nkafka_server_produce_throttle_time{{{labels}}} 250\n"
+    )
+    now = read_metrics(Scrape(text), "here", 1_002.0)
+    view = compare(now, now)
+    assert view["throttled"] == [
+        {"user": "ada", "client_id": "loader", "quota": "produce", "rate": 2048.0, "pause_ms": 250.0}
+    ]
+    heads, row = next(
+        (line.split(), follower.split()) for line, follower in pairwise(show(view, "12:00:00")) if "THROTTLED" in line
+    )
+    assert heads[-2:] == ["PAUSE", "MS"]
+    assert row == ["ada", "loader", "produce", "2.0", "KB/s", "250"]

@@ -68,8 +68,8 @@ export async function securityPage(stage, { signal, session }) {
   ]), "no quota is set", signal), throttled);
   if (!session.hasMetrics) return;
   live("top", { interval: 2 }, signal, (seen) => show(throttled, panel("Throttled now", table([
-    { head: "User", cell: (one) => one.user || "–" }, { head: "Client id", cell: (one) => one.clientId || "–" }, { head: "Quota", cell: (one) => one.quota },
+    { head: "User", cell: (one) => one.user || "–" }, { head: "Client id", cell: (one) => one.client_id || "–" }, { head: "Quota", cell: (one) => one.quota },
     { head: "Rate", number: true, cell: (one) => (one.quota === "request" ? `${one.rate.toFixed(1)} %` : `${bytes(Math.round(one.rate))}/s`) },
-    { head: "Paused for", number: true, cell: (one) => duration(one.pauseMs / 1000) },
+    { head: "Paused for", number: true, cell: (one) => duration(one.pause_ms / 1000) },
   ], seen.throttled ?? [], { caption: "Throttled now", empty: "no client is slowed down by a quota" }))), (error) => show(throttled, failure(error)));
 }
