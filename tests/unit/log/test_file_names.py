@@ -55,7 +55,19 @@ def test_l1_a_folder_belongs_to_the_partition_it_is_named_after(name: str, parti
 
 
 @pytest.mark.parametrize(
-    "name", ["orders", "-0", "orders-", "orders-x", "orders-1a", "lost+found", "orders-²", "orders-2147483648"]
+    "name",
+    [
+        "orders",
+        "-0",
+        "orders-",
+        "orders-x",
+        "orders-1a",
+        "lost+found",
+        "orders-²",
+        "orders-2147483648",
+        "or ders-0",
+        "or\nders-0",
+    ],
 )
 def test_a_folder_with_another_name_is_not_a_partition_folder(name: str) -> None:
     assert file_names.parse_partition_folder(name) is None

@@ -47,6 +47,8 @@ DIRECTORY_LOCK = ".lock"
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 
 _SEGMENT_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.cleaned|\.swap|\.deleted)?")
+# A topic's name has no white space: the lines of checkpoints are split there.
+_FOLDER = re.compile(r"(\S+)-([0-9]+)")
 _MARKED_FOLDER = re.compile(r"(\S+)-([0-9]+)\.(\S+)-(delete|stray|future)")
 _LONGEST_NAME = 255
 _ID_LENGTH = 32
@@ -68,14 +70,10 @@ def parse_segment_file(name: str) -> tuple[Offset, str, str] | None:
 
 def parse_partition_folder(name: str) -> TopicPartition | None:
     """Return the partition of a folder named `topic-N` or a marked form, or None for any other folder."""
-    marked = _MARKED_FOLDER.fullmatch(name)
-    if marked:
-        topic, number = marked[1], marked[2]
-    else:
-        topic, _, number = name.rpartition("-")
-    if not topic or not number.isascii() or not number.isdigit() or int(number) > _PARTITION_MAX:
+    found = _MARKED_FOLDER.fullmatch(name) or _FOLDER.fullmatch(name)
+    if found is None or int(found[2]) > _PARTITION_MAX:
         return None
-    return TopicPartition(topic, int(number))
+    return TopicPartition(found[1], int(found[2]))
 
 
 def marked_folder(partition: TopicPartition, unique_id: str, mark: str) -> str:
