@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+USAGE_ERROR: Final = 2  # the exit status
 # Modules of Python that Windows lacks. A broker and the commands on data directories need them.
 POSIX_MODULES: Final = frozenset({"fcntl", "resource"})
 # Packages that only some commands need, with the extra of Tailrace that installs each.
@@ -24,7 +25,7 @@ class CommandError(Exception):
     `code` is the name of the broker's error code, if there is one.
     """
 
-    def __init__(self, text: str, *, status: int = 2, code: str | None = None) -> None:
+    def __init__(self, text: str, *, status: int = USAGE_ERROR, code: str | None = None) -> None:
         super().__init__(text)
         self.status = status
         self.code = code

@@ -8,7 +8,7 @@ Exit status:
   130  interrupted
 
 An error is one sentence on standard error, or one JSON object if the command has --json. A command's modules are
-imported when it runs.
+imported when it runs. The parser is imported when `main` is called, because Ctrl-C may arrive during that import.
 """
 
 from __future__ import annotations
@@ -18,17 +18,29 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from tailrace.cli.errors import CommandError, explain_missing_module
-from tailrace.cli.output import report_error, use_json_errors
-from tailrace.cli.parsing.command_parser import USAGE_ERROR
-from tailrace.cli.parsing.parser import build_parser
+from tailrace.cli.errors import USAGE_ERROR, CommandError, explain_missing_module
 
-INTERRUPTED = 130
 INTERNAL_ERROR = 3
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    _open_closed_streams()
+    try:
+        _open_closed_streams()
+        return _run(arguments)
+    except KeyboardInterrupt:
+        # If the signal arrived inside the exec() of a text, as dataclasses and our messages use, CPython would end
+        # `python -m tailrace` by that signal, whatever we return. The next exec() clears its note of the interrupt.
+        exec("")
+        print(file=sys.stderr)
+        return INTERRUPTED
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """Run the command and return its exit status."""
+    from tailrace.cli.output import use_json_errors
+    from tailrace.cli.parsing.parser import build_parser
+
     use_json_errors(False)
     try:
         options = build_parser().parse_args(arguments)
@@ -43,9 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of standard output has closed it. Redirect it, or the interpreter's final flush fails as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
-        return INTERRUPTED
     except Exception as error:
         return _report(error)
 
@@ -59,6 +68,7 @@ def _open_closed_streams() -> None:
 
 def _report(error: Exception) -> int:
     """Print an error and return the exit status."""
+    from tailrace.cli.output import report_error
     from tailrace.log.inspect.findings import InspectionFailed
     from tailrace.records.batch import CorruptBatch
 

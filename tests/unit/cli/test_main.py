@@ -112,6 +112,26 @@ def test_the_package_runs_as_a_module() -> None:
     assert (done.returncode, done.stdout) == (0, f"tailrace {package.__version__} ({describe_kernels()})\n".encode())
 
 
+@pytest.mark.parametrize("module", ["tailrace.cli.parsing.parser", "tailrace.cli.admin.topics"])
+@pytest.mark.parametrize("interrupt", ["interrupt()", "exec('interrupt()')"])
+def test_ctrl_c_during_an_import_ends_a_command_with_130(module: str, interrupt: str, tmp_path: Path) -> None:
+    (tmp_path / "interrupted.py").write_text(
+        "import os, runpy, signal, sys\n"
+        "def interrupt():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: {interrupt}\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv[1:] = ['topics', 'list', '--bootstrap', '127.0.0.1:1']\n"
+        "runpy.run_module('tailrace', run_name='__main__')\n"
+    )
+    command = [sys.executable, "-m", "interrupted"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "\n")
+
+
 def test_help_imports_nothing_of_the_log() -> None:
     """The import is what makes `tailrace --help` slow."""
     code = (

@@ -27,6 +27,7 @@ _READ_BYTES: Final = 262_144
 _ENDED_S: Final = 5.0
 _PRELOADED: Final = (
     "tailrace.cli.main",
+    "tailrace.cli.parsing.parser",
     "tailrace.cli.admin.topics",
     "tailrace.cli.admin.groups",
     "tailrace.cli.admin.offsets",

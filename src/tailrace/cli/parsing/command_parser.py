@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NoReturn
 
+from tailrace.cli.errors import USAGE_ERROR
 from tailrace.cli.output import report_error, use_json_errors
 
-USAGE_ERROR: Final = 2
 _JSON_OPTIONS: Final = ("--json", "-J")
 _CLOSE: Final = 0.6
 _MOST: Final = 3

@@ -16,10 +16,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tailrace.cli.errors import CommandError
+from tailrace.cli.errors import USAGE_ERROR, CommandError
 from tailrace.cli.main import main as run_command
 from tailrace.cli.output import warn
-from tailrace.cli.parsing.command_parser import USAGE_ERROR
 from tailrace.cli.serving.http_get import get
 
 MOUNTED: Final = "/mnt/shared/config/server.properties"
