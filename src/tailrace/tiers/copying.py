@@ -102,6 +102,9 @@ def _copy(partition: RemotePartition, candidate: Candidate, settings: CopySettin
     try:
         _, now_ms = yield Publish(started.segment_id, encode_segment(started))
         custom, now_ms = yield from _copy_files(partition, started, files, settings, now_ms)
+        if partition.is_stopped:  # the partition was deleted or is no longer tiered
+            copied = replace(started, custom_metadata=custom)
+            return (yield from delete_segment(settings.store, copied, settings.broker_id, partition.counters, now_ms))
         finished = state_record(
             started, RemoteSegmentState.COPY_SEGMENT_FINISHED, settings.broker_id, now_ms, custom_metadata=custom
         )

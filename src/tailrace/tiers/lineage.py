@@ -58,11 +58,17 @@ def is_within_epochs(segment: RemoteSegment, log_end: Offset, lineage: Epochs) -
 
 
 def highest_remote_offset(
-    cache: SegmentCache, epochs: Epochs, end_of: Callable[[LeaderEpoch], EpochEnd]
+    cache: SegmentCache, epochs: Epochs, log_start: Offset, end_of: Callable[[LeaderEpoch], EpochEnd]
 ) -> tuple[Offset, LeaderEpoch]:
-    """Return the last offset of the log that is in the store, with its epoch; (-1, -1) if nothing is."""
+    """Return the last offset of the log that was copied, with its epoch; (-1, -1) if nothing was.
+
+    Records from the log start on count only if the store still has them. They are deleted if tiered storage was
+    disabled meanwhile. Kafka counts them, and then deletes the local copies of records that the store does not have.
+    """
     for epoch, _ in reversed(epochs):
         highest = cache.highest_offset(epoch)
+        if highest is not None and highest >= log_start:
+            highest = cache.highest_readable(epoch)
         if highest is not None:
             end = end_of(epoch)
             return (end.end_offset - 1, end.epoch) if end.end_offset <= highest else (highest, epoch)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tailrace.log.leader_epochs import EpochEnd
 from tailrace.log.partition_log import PartitionLog
+from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from tailrace.tiers.lineage import highest_remote_offset, remote_log_start
 from tailrace.tiers.metadata.segment_cache import SegmentCache
@@ -20,6 +22,7 @@ class RemotePartition:
     log: PartitionLog
     counters: RemoteCounters  # of the topic
     cache: SegmentCache
+    is_ready: Callable[[], bool] = lambda: True  # True if the metadata of its segments was read
     is_leader: bool = False
     is_stopped: bool = False  # no longer hosted or no longer tiered: running tasks end at their next step
     copies_are_refused: bool = False  # the custom metadata of a copy was too large: copies end until the next leader
@@ -29,6 +32,10 @@ class RemotePartition:
     next_expiration_ms: int = 0
     is_copying: bool = False
     is_expiring: bool = False
+
+    @property
+    def place(self) -> tuple[TopicId, int]:
+        return self.topic_id, self.key.partition
 
     @property
     def epochs(self) -> list[tuple[LeaderEpoch, Offset]]:
@@ -46,6 +53,13 @@ class RemotePartition:
 
     def stop(self) -> None:
         self.is_stopped = True
+
+    def check_ready(self) -> None:
+        """Raise an error that clients retry if the metadata was not read yet, so that segments may be missing."""
+        if not self.is_ready():
+            raise KafkaError(
+                ErrorCode.REPLICA_NOT_AVAILABLE, f"the metadata of the remote segments of {self.key} is being read"
+            )
 
     # Tasks
 
@@ -83,7 +97,7 @@ class RemotePartition:
 
     def find_highest_offset(self) -> Offset:
         """Find the last offset in the remote store, and let the local retention know it."""
-        highest, _ = highest_remote_offset(self.cache, self.epochs, self._end_of)
+        highest, _ = highest_remote_offset(self.cache, self.epochs, self.log.log_start_offset, self._end_of)
         self.log.raise_highest_remote_offset(highest)
         return highest
 

@@ -68,11 +68,15 @@ def is_enabled(config: Settings) -> bool:
 def check_no_tiered_topics(image: MetadataImage) -> None:
     """Raise InvalidConfig if a topic has records in a remote store. Without tiered storage they could not be read."""
     for name in image.topics:
-        if image.topic_config(name).get("remote.storage.enable", "").lower() == "true":
+        if is_tiered_topic(image, name):
             raise InvalidConfig(
                 "You have to delete all topics with the property remote.storage.enable=true before disabling tiered "
                 f"storage cluster-wide: {name} has it"
             )
+
+
+def is_tiered_topic(image: MetadataImage, name: str) -> bool:
+    return image.topic_config(name).get("remote.storage.enable", "").lower() == "true"
 
 
 def prefixes(config: Settings) -> tuple[str, str]:
@@ -86,6 +90,11 @@ def _checked(config: Settings) -> str:
         raise InvalidConfig(
             f"{ENABLE}: tiered storage needs a node that is its own controller (process.roles=broker,controller); "
             "brokers with separate controllers do not support it yet"
+        )
+    if config.roles.serves_brokers:
+        raise InvalidConfig(
+            f"{ENABLE}: a node with tiered storage cannot be the controller of other brokers yet, because they could "
+            "lead partitions of __remote_log_metadata: remove the controller listener from listeners"
         )
     default = "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager"
     if config.text(_METADATA_CLASS) != default:

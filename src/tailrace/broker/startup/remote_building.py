@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.config.remote_config import RemoteConfig
+from tailrace.broker.config.remote_config import RemoteConfig, is_tiered_topic
 from tailrace.broker.coordination.partition_writer import PartitionWriter
 from tailrace.broker.handling.throttling import windows_of
 from tailrace.broker.startup.environment import Environment, RemoteHost
@@ -105,7 +105,7 @@ class _RemoteBuilder:
         environment = RemoteEnvironment(
             submit=self._submit,
             is_turn_over=self._environment.is_turn_over,
-            topic_is_gone=self._topic_is_gone,
+            is_tiered=self._is_tiered,
             has_config_updates=lambda: updates.next_deadline_ms() is not None,
             pool_sizes=self._pool_sizes,
             task_interval_ms=remote.task_interval_ms,
@@ -146,5 +146,7 @@ class _RemoteBuilder:
         threads = {"copy": copiers, "expiration": expirers, "read": self._integer("remote.log.reader.threads")}
         self._host.submit(lane, work, threads[lane])
 
-    def _topic_is_gone(self, topic_id: TopicId) -> bool:
-        return topic_id.value.bytes not in self._controller.image.topics_by_id
+    def _is_tiered(self, topic_id: TopicId) -> bool:
+        image = self._controller.image
+        topic = image.topics_by_id.get(topic_id.value.bytes)
+        return topic is not None and is_tiered_topic(image, topic.name)

@@ -137,6 +137,12 @@ class SegmentCache:
         segments = self._epochs.get(epoch)
         return None if segments is None else segments.highest
 
+    def highest_readable(self, epoch: LeaderEpoch) -> Offset | None:
+        """Return the highest offset of an epoch that can be read."""
+        segments = self._epochs.get(epoch)
+        ends = [] if segments is None else [end_of_epoch(self._segments[one], epoch) for one in segments.ids[-1:]]
+        return max(ends, default=None)
+
     def all(self) -> list[RemoteSegment]:
         return list(self._segments.values())
 

@@ -11,20 +11,28 @@ all together exceed `remote.log.index.file.cache.total.size.bytes`, or when they
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
+from functools import partial
+from itertools import count
 from typing import Final, NamedTuple
 
 from tailrace.log.disk import file_names
-from tailrace.log.disk.files import Files, join, write_atomically
+from tailrace.log.disk.files import Files, join
+from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.log.segments.indexes.offset_index import OffsetIndex
 from tailrace.log.segments.indexes.time_index import TimeIndex
 from tailrace.log.segments.indexes.transaction_index import TransactionIndex
 from tailrace.model.topic_config import INT_MAX
 from tailrace.tiers.remote_segment import RemoteSegment
+from tailrace.tiers.steps import Beside, RemoteSteps
 from tailrace.tiers.stores.remote_store import IndexKind, RemoteResourceNotFound, RemoteStore
 
+_log = logging.getLogger(__name__)
+
 FOLDER: Final = "remote-log-index-cache"
+_LOADING: Final = ".loading"  # a start removes such files
 _NAME = re.compile(r"([0-9]+_[A-Za-z0-9_-]{22})(\.index|\.timeindex|\.txnindex)")
 
 
@@ -35,6 +43,13 @@ class RemoteIndexes(NamedTuple):
     times: TimeIndex
     transactions: TransactionIndex
     size: int
+
+
+class LoadedIndexes(NamedTuple):
+    """The indexes of one segment in files that are not in the cache yet."""
+
+    stem: str  # the common start of their paths
+    indexes: RemoteIndexes
 
 
 class _Use(NamedTuple):
@@ -51,6 +66,7 @@ class IndexCache:
         self._ttl_ms = ttl_ms
         self._uses: dict[str, _Use] = {}  # by name, the least recently used first
         self._open: dict[str, RemoteIndexes] = {}
+        self._loads = count()  # of the names of files that are being loaded
         self.size = 0
         self._find_files(now_ms)
 
@@ -82,26 +98,49 @@ class IndexCache:
         self._uses[stem] = use._replace(used_ms=now_ms)
         found = self._open.get(stem)
         if found is None:
-            found = self._open[stem] = self._opened(segment, use.size)
+            try:
+                found = self._open[stem] = self._opened(segment, join(self.folder, stem), use.size)
+            except CorruptIndex as error:
+                _log.warning("a cached index of a remote segment is fetched again: %s", error)
+                self._remove(stem)
         return found
 
-    def load(self, segment: RemoteSegment, store: RemoteStore) -> RemoteIndexes:
-        """Fetch the indexes of a segment. This may run on any thread. `keep` adds them to the cache."""
-        size = 0
-        for kind, ending in _KINDS.items():
-            data = _fetched(segment, store, kind)
-            write_atomically(self._files, join(self.folder, _stem(segment) + ending), data)
-            size += len(data)
-        return self._opened(segment, size)
+    def get(self, segment: RemoteSegment, store: RemoteStore, now_ms: int) -> RemoteSteps[tuple[RemoteIndexes, int]]:
+        """Return the indexes of a segment, from the cache or the store, and the time."""
+        known = self.find(segment, now_ms)
+        if known is None:
+            loaded, now_ms = yield Beside(partial(self.load, segment, store))
+            known = self.keep(segment, loaded, now_ms)
+        return known, now_ms
 
-    def keep(self, segment: RemoteSegment, indexes: RemoteIndexes, now_ms: int) -> None:
-        """Add the indexes that `load` returned, and remove what has no room."""
+    def load(self, segment: RemoteSegment, store: RemoteStore) -> LoadedIndexes:
+        """Fetch the indexes of a segment. Several threads may do this at a time, also for one segment: each writes
+        files of its own. `keep` adds them to the cache."""
+        stem = join(self.folder, f"{_stem(segment)}.{next(self._loads)}{_LOADING}")
+        size = 0
+        try:
+            for kind, ending in _KINDS.items():
+                data = _fetched(segment, store, kind)
+                self._files.write(stem + ending, data, sync=True)
+                size += len(data)
+            return LoadedIndexes(stem, self._opened(segment, stem, size))
+        except BaseException:
+            self._remove_files(stem)
+            raise
+
+    def keep(self, segment: RemoteSegment, loaded: LoadedIndexes, now_ms: int) -> RemoteIndexes:
+        """Add the indexes that `load` returned, and remove what has no room. Return the indexes of the segment."""
         stem = _stem(segment)
-        if stem not in self._uses:
-            self.size += indexes.size
-        self._uses[stem] = _Use(indexes.size, now_ms)
-        self._open[stem] = indexes
+        if stem in self._uses:  # another read was faster
+            self._remove_files(loaded.stem)
+            return self.find(segment, now_ms) or loaded.indexes
+        for ending in _KINDS.values():
+            self._files.replace(loaded.stem + ending, join(self.folder, stem + ending))
+        self.size += loaded.indexes.size
+        self._uses[stem] = _Use(loaded.indexes.size, now_ms)
+        self._open[stem] = loaded.indexes
         self.expire(now_ms)
+        return loaded.indexes
 
     def expire(self, now_ms: int) -> None:
         """Remove the files that were not used for long or have no room. The latest ones always stay."""
@@ -122,11 +161,14 @@ class IndexCache:
             return
         self.size -= use.size
         self._open.pop(stem, None)
-        for ending in _KINDS.values():
-            self._files.remove(join(self.folder, stem + ending))
+        self._remove_files(join(self.folder, stem))
 
-    def _opened(self, segment: RemoteSegment, size: int) -> RemoteIndexes:
-        base, stem = segment.start_offset, join(self.folder, _stem(segment))
+    def _remove_files(self, stem: str) -> None:
+        for ending in _KINDS.values():
+            self._files.remove(stem + ending)
+
+    def _opened(self, segment: RemoteSegment, stem: str, size: int) -> RemoteIndexes:
+        base = segment.start_offset
         indexes = RemoteIndexes(
             OffsetIndex(self._files, stem + file_names.OFFSET_INDEX, base, INT_MAX),
             TimeIndex(self._files, stem + file_names.TIME_INDEX, base, INT_MAX),

@@ -54,15 +54,14 @@ def read_remote(
     partition: RemotePartition, ask: RemoteAsk, indexes: IndexCache, store: RemoteStore, now_ms: int
 ) -> RemoteSteps[RemoteRecords]:
     """Return the records from an offset on. Raise OffsetOutOfRange if the remote store does not have them."""
+    partition.check_ready()
     segment = _segment_at(partition, ask.offset)
     if segment is None:
         log = partition.log
         raise OffsetOutOfRange(partition.key, ask.offset, log.log_start_offset, log.log_end_offset)
     for _ in range(_SEGMENTS_AT_MOST):
-        known = indexes.find(segment, now_ms)
-        found, now_ms = yield Beside(partial(_read_segment, segment, ask, indexes, known, store))
-        if known is None:
-            indexes.keep(segment, found.indexes, now_ms)
+        known, now_ms = yield from indexes.get(segment, store, now_ms)
+        found, now_ms = yield Beside(partial(_read_segment, segment, ask, known, store))
         if found.first is not None:
             break
         following = _segment_at(partition, segment.end_offset + 1)
@@ -84,11 +83,8 @@ def _segment_at(partition: RemotePartition, offset: Offset) -> RemoteSegment | N
     return None if epoch is None else partition.cache.find(epoch, offset)
 
 
-def _read_segment(
-    segment: RemoteSegment, ask: RemoteAsk, cache: IndexCache, known: RemoteIndexes | None, store: RemoteStore
-) -> _Found:
+def _read_segment(segment: RemoteSegment, ask: RemoteAsk, indexes: RemoteIndexes, store: RemoteStore) -> _Found:
     """Read the bytes from the batch on that reaches the offset, on any thread."""
-    indexes = known or cache.load(segment, store)
     start = indexes.offsets.lookup(ask.offset).position
     limit = max(ask.max_bytes, 0)
     data = store.fetch_segment(segment, start, start + min(limit, segment.size) + _WALK_BYTES)
@@ -148,10 +144,7 @@ def _aborted(
     following: RemoteSegment | None = segment
     while following is not None:
         if not following.txn_index_empty:
-            known = indexes.find(following, now_ms)
-            if known is None:
-                known, now_ms = yield Beside(partial(indexes.load, following, store))
-                indexes.keep(following, known, now_ms)
+            known, now_ms = yield from indexes.get(following, store, now_ms)
             some, is_complete = known.transactions.collect(*window)
             found.update(dict.fromkeys(some))
             if is_complete:

@@ -7,6 +7,7 @@ largest timestamp reaches the target. If it is on the local disk as well, it is 
 from __future__ import annotations
 
 from functools import partial
+from typing import cast
 
 from tailrace.log.reading.timestamp_lookup import BatchSearch, FoundOffset
 from tailrace.log.segments.batch_walk import parse_header
@@ -25,16 +26,13 @@ def find_remote_time(
     partition: RemotePartition, target: int, start: Offset, indexes: IndexCache, store: RemoteStore, now_ms: int
 ) -> RemoteSteps[FoundOffset | None]:
     """Return the first record at or after a time, or None if the local log has to be searched."""
+    partition.check_ready()
     segment = _first_with(partition, target, start)
     if segment is None or segment.start_offset >= partition.log.segments.first.base_offset:
         return None
-    known = indexes.find(segment, now_ms)
-    result, now_ms = yield Beside(partial(_search, segment, target, start, known, indexes, store))
-    opened: RemoteIndexes = result[0]
-    found: FoundOffset | None = result[1]
-    if known is None:
-        indexes.keep(segment, opened, now_ms)
-    return found
+    known, now_ms = yield from indexes.get(segment, store, now_ms)
+    found, _ = yield Beside(partial(_search, segment, target, start, known, store))
+    return cast(FoundOffset | None, found)
 
 
 def _first_with(partition: RemotePartition, target: int, start: Offset) -> RemoteSegment | None:
@@ -59,12 +57,10 @@ def _search(
     segment: RemoteSegment,
     target: int,
     start: Offset,
-    known: RemoteIndexes | None,
-    cache: IndexCache,
+    indexes: RemoteIndexes,
     store: RemoteStore,
-) -> tuple[RemoteIndexes, FoundOffset | None]:
+) -> FoundOffset | None:
     """Search a segment, on any thread."""
-    indexes = known or cache.load(segment, store)
     earlier = indexes.times.lookup(target).offset
     position = indexes.offsets.lookup(max(earlier, start)).position
     data = b""
@@ -79,9 +75,9 @@ def _search(
                 batch = store.fetch_segment(segment, position, position + header.size)
             found = BatchSearch(memoryview(batch), header, target, start, is_last=False).find()
             if found is not None:
-                return indexes, found
+                return found
         position += header.size
         inside += header.size
         if inside > len(data):
             data, inside = b"", 0
-    return indexes, None
+    return None

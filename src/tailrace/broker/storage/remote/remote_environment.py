@@ -13,7 +13,7 @@ from tailrace.tiers.steps import Work
 class RemoteEnvironment:
     submit: Callable[[str, Work], None]  # runs work on a thread of a lane: copy, expiration or read
     is_turn_over: Callable[[], bool]
-    topic_is_gone: Callable[[TopicId], bool]  # True if the metadata has no topic with this id
+    is_tiered: Callable[[TopicId], bool]  # True if the metadata has a topic with this id and remote.storage.enable
     has_config_updates: Callable[[], bool]  # True while changed settings have not reached all logs
     pool_sizes: Callable[[], tuple[int, int]]  # the current sizes of the pools for copies and expirations
     task_interval_ms: int

@@ -12,12 +12,14 @@ before the metadata of the partition was read.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
 from tailrace.broker.storage.remote.metadata_topic import MetadataTopic
 from tailrace.broker.storage.remote.remote_environment import RemoteEnvironment
+from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.metadata.image.image import MetadataImage, TopicImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import KafkaError
@@ -37,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 _QUOTA_RETRY_MS: Final = 1_000
 _DELETION_RETRY_MS: Final = 30_000
+_TOPIC_RETRY_MS: Final = 1_000
 _METADATA_POLL_MS: Final = 100  # while the metadata is read for the first time
 
 
@@ -59,10 +62,13 @@ class RemoteLogs:
         self.counters: dict[str, RemoteCounters] = {}  # by topic
         self._deletions: dict[tuple[TopicId, int], int] = {}  # remote logs to delete, and when to begin
         self._deleting: set[tuple[TopicId, int]] = set()
+        self._busy: Counter[tuple[TopicId, int]] = Counter()  # remote logs with running copies and expirations
         self._running = {"copy": 0, "expiration": 0}
         self._checks_orphans = True  # once, after the start
         self._changed: set[str] = set()  # topics whose settings have changed
         self._ticked_ms = now_ms
+        self._topic_due_ms = now_ms
+        self._limited_log = LimitedLog(_log)
 
     def get(self, key: TopicPartition) -> RemotePartition | None:
         return self._partitions.get(key)
@@ -87,8 +93,11 @@ class RemoteLogs:
     def _begin(self, partition: Partition) -> RemotePartition:
         assert partition.log.topic_id is not None
         counters = self.counters.setdefault(partition.key.topic, RemoteCounters())
-        cache = self._topic.cache_of(partition.log.topic_id, partition.key.partition)
-        made = RemotePartition(partition.key, partition.log.topic_id, partition.log, counters, cache)
+        place = partition.log.topic_id, partition.key.partition
+        is_ready = partial(self._topic.is_ready, *place)
+        made = RemotePartition(
+            partition.key, partition.log.topic_id, partition.log, counters, self._topic.cache_of(*place), is_ready
+        )
         self._partitions[partition.key] = made
         return made
 
@@ -102,10 +111,11 @@ class RemoteLogs:
         """Delete the remote logs of topics that are deleted."""
         for topic in topics:
             for number in topic.partitions:
-                if len(self._topic.cache_of(topic.topic_id, number)):
-                    self._deletions[topic.topic_id, number] = now_ms
+                place = topic.topic_id, number
+                if len(self._topic.cache_of(*place)) or place in self._busy or not self._topic.is_read():
+                    self._deletions[place] = now_ms
                 else:
-                    self._topic.forget(topic.topic_id, number)
+                    self._topic.forget(*place)
             self.counters.pop(topic.name, None)
 
     def configured(self, image: MetadataImage, names: Collection[str]) -> None:
@@ -142,12 +152,8 @@ class RemoteLogs:
     def tick(self, now_ms: int) -> None:
         self._ticked_ms = now_ms
         self._apply_settings(now_ms)
-        if self._partitions:
-            try:
-                self._topic.ensure(now_ms)
-            except KafkaError as error:
-                _log.warning("__remote_log_metadata cannot be created: %s", error)
-                return
+        if self._partitions and not self._has_topic(now_ms):
+            return
         is_turn_over = self._environment.is_turn_over
         if not self._topic.partition_count or not self._topic.read_all(now_ms, is_turn_over):
             return
@@ -160,28 +166,44 @@ class RemoteLogs:
         self._start_tasks(now_ms)
         self._indexes.expire(now_ms)
 
+    def _has_topic(self, now_ms: int) -> bool:
+        """Create the topic of the metadata unless it exists. Return False if it cannot be created yet."""
+        if self._topic.partition_count:
+            return True
+        if now_ms < self._topic_due_ms:
+            return False
+        try:
+            self._topic.ensure(now_ms)
+        except KafkaError as error:
+            self._topic_due_ms = now_ms + _TOPIC_RETRY_MS
+            text = f"__remote_log_metadata cannot be created: {error}"
+            self._limited_log.write(logging.WARNING, "topic", now_ms, text)
+            return False
+        return True
+
     def next_deadline_ms(self) -> int | None:
         if self._changed or (self._topic.partition_count and not self._topic.is_read()):
             return self._ticked_ms + _METADATA_POLL_MS
         if self._partitions and not self._topic.partition_count:
-            return self._ticked_ms + _METADATA_POLL_MS
+            return max(self._topic_due_ms, self._ticked_ms + _METADATA_POLL_MS)
         copiers, expirers = self._environment.pool_sizes()
-        due = [ms for known, ms in self._deletions.items() if known not in self._deleting]
+        due = [ms for known, ms in self._deletions.items() if self._may_delete(known)]
         if self._running["copy"] < copiers:
-            due += [one.next_copy_ms for one in self._partitions.values() if _may_copy(one)]
+            due += [one.next_copy_ms for one in self._partitions.values() if self._may_copy(one)]
         if self._running["expiration"] < expirers:
-            due += [one.next_expiration_ms for one in self._partitions.values() if _may_expire(one)]
+            due += [one.next_expiration_ms for one in self._partitions.values() if self._may_expire(one)]
         return min(due, default=None)
 
     def _find_orphans(self, now_ms: int) -> None:
-        """Delete remote logs of topics that do not exist: the broker stopped before their deletion ended."""
+        """Delete remote logs of topics that do not exist or are no longer tiered: the broker stopped before their
+        deletion ended."""
         for topic_id, number, _ in self._topic.partitions_with_segments():
-            if self._environment.topic_is_gone(topic_id):
+            if not self._environment.is_tiered(topic_id):
                 self._deletions.setdefault((topic_id, number), now_ms)
 
     def _start_deletions(self, now_ms: int) -> None:
         for known, due_ms in list(self._deletions.items()):
-            if due_ms > now_ms or known in self._deleting:
+            if due_ms > now_ms or not self._may_delete(known):
                 continue
             self._deleting.add(known)
             segments = self._topic.cache_of(*known).all()
@@ -190,13 +212,17 @@ class RemoteLogs:
             )
             self._start(steps, "expiration", partial(self._deletion_ended, known), now_ms)
 
+    def _may_delete(self, known: tuple[TopicId, int]) -> bool:
+        """Return True if no task is running that could still add segments or delete them."""
+        return known not in self._deleting and known not in self._busy
+
     def _deletion_ended(
         self, known: tuple[TopicId, int], result: int | None, error: BaseException | None, now_ms: int
     ) -> None:
         self._deleting.discard(known)
         if error is None and not len(self._topic.cache_of(*known)):
             del self._deletions[known]
-            if self._environment.topic_is_gone(known[0]):
+            if not self._environment.is_tiered(known[0]):
                 self._topic.forget(*known)
             return
         if error is not None:
@@ -207,18 +233,27 @@ class RemoteLogs:
         """Start the tasks that are due, as long as there are threads for them."""
         copiers, expirers = self._environment.pool_sizes()
         for one in list(self._partitions.values()):
-            if _may_copy(one) and one.next_copy_ms <= now_ms and self._running["copy"] < copiers:
+            if self._may_copy(one) and one.next_copy_ms <= now_ms and self._running["copy"] < copiers:
                 self._copy(one, now_ms)
-            if _may_expire(one) and one.next_expiration_ms <= now_ms and self._running["expiration"] < expirers:
+            if self._may_expire(one) and one.next_expiration_ms <= now_ms and self._running["expiration"] < expirers:
                 self._expire(one, now_ms)
+
+    def _may_copy(self, one: RemotePartition) -> bool:
+        is_allowed = one.is_leader and one.log.is_copied and not one.copies_are_refused
+        return is_allowed and not one.is_copying and one.place not in self._deletions
+
+    def _may_expire(self, one: RemotePartition) -> bool:
+        return one.is_leader and not one.is_expiring and one.place not in self._deletions
 
     def _copy(self, one: RemotePartition, now_ms: int) -> None:
         one.begin_copies()
+        self._busy[one.place] += 1
         self._start(copy_segments(one, self._settings, now_ms), "copy", partial(self._copy_ended, one), now_ms)
 
     def _copy_ended(
         self, one: RemotePartition, was_complete: bool | None, error: BaseException | None, now_ms: int
     ) -> None:
+        self._end_of_task(one)
         wait_ms = self._environment.task_interval_ms
         if error is not None:
             _report(f"{one.key}: segments could not be copied to the remote store", error)
@@ -228,15 +263,22 @@ class RemoteLogs:
 
     def _expire(self, one: RemotePartition, now_ms: int) -> None:
         one.begin_expiration()
+        self._busy[one.place] += 1
         steps = expire_segments(one, self._settings.store, self._settings.broker_id, self._indexes.forget, now_ms)
         self._start(steps, "expiration", partial(self._expiration_ended, one), now_ms)
 
     def _expiration_ended(
         self, one: RemotePartition, deleted: int | None, error: BaseException | None, now_ms: int
     ) -> None:
+        self._end_of_task(one)
         if error is not None:
             _report(f"{one.key}: remote segments could not be deleted", error)
         one.end_expiration(now_ms + self._environment.task_interval_ms)
+
+    def _end_of_task(self, one: RemotePartition) -> None:
+        self._busy[one.place] -= 1
+        if not self._busy[one.place]:
+            del self._busy[one.place]
 
     def _start(
         self,
@@ -252,14 +294,6 @@ class RemoteLogs:
             ended(result, error, at_ms)
 
         RemoteTask(steps, partial(self._environment.submit, lane), self._topic.publish, end).start(now_ms)
-
-
-def _may_copy(one: RemotePartition) -> bool:
-    return one.is_leader and one.log.is_copied and not one.is_copying and not one.copies_are_refused
-
-
-def _may_expire(one: RemotePartition) -> bool:
-    return one.is_leader and not one.is_expiring
 
 
 def _report(what: str, error: BaseException) -> None:
