@@ -27,6 +27,7 @@ from tests.support.kafka_install import KafkaInstallation
 from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
 from tests.support.raw_client import RawClient
+from tests.support.tailrace_controller import TailraceController
 
 PATIENCE_S: Final = 180.0
 CONTROLLER_SETTINGS: Final = {"broker.session.timeout.ms": "5000", "broker.heartbeat.interval.ms": "1000"}
@@ -54,10 +55,12 @@ class Shape:
     controllers: int = 1
     brokers: int = 3
     java_brokers: int = 0  # the last brokers of the cluster
+    is_ours: bool = False  # the only controller is Tailrace's, not Apache Kafka's
 
     def __str__(self) -> str:
         ours = self.brokers - self.java_brokers
-        return f"{self.controllers} controllers, {ours} Tailrace brokers, {self.java_brokers} of Kafka's"
+        controllers = "a Tailrace controller" if self.is_ours else f"{self.controllers} controllers"
+        return f"{controllers}, {ours} Tailrace brokers, {self.java_brokers} of Kafka's"
 
 
 class ChaosCluster:
@@ -65,19 +68,27 @@ class ChaosCluster:
         self.directory = directory
         self.nodes: dict[str, Node] = {}
         self.links = Links(self._opened_by)
-        self.controllers = KafkaControllers(
-            installation,
-            directory,
-            count=shape.controllers,
-            properties=CONTROLLER_SETTINGS,
-            is_formatted_here=shape.controllers == 1,
-            through=lambda node_id, port: self.links.lead_to(str(node_id), port),
-        )
+        self.controllers = self._controllers(installation, shape)
         for one in self.controllers.nodes:
             self.nodes[str(one.node_id)] = Node(str(one.node_id), one, is_controller=True)
         self.bootstrap = ""
         for number in range(1, shape.brokers + 1):
             self._add_broker(number, is_java=number > shape.brokers - shape.java_brokers)
+
+    def _controllers(self, installation: KafkaInstallation, shape: Shape) -> KafkaControllers | TailraceController:
+        def through(node_id: int, port: int) -> int:
+            return self.links.lead_to(str(node_id), port)
+
+        if shape.is_ours:
+            return TailraceController(installation, self.directory, properties=CONTROLLER_SETTINGS, through=through)
+        return KafkaControllers(
+            installation,
+            self.directory,
+            count=shape.controllers,
+            properties=CONTROLLER_SETTINGS,
+            is_formatted_here=shape.controllers == 1,
+            through=through,
+        )
 
     def _add_broker(self, number: int, *, is_java: bool) -> None:
         name, port, internal = str(number), free_port(), free_port()

@@ -1,6 +1,7 @@
 """Chaos as a program: `make chaos`, or
 
     python -m tests.chaos.run --minutes 60 --seed 7 --controllers 3 --java-brokers 0 [--directory DIR]
+    python -m tests.chaos.run --minutes 10 --controllers tailrace --java-brokers 1
 
 The program prints the plan of faults, each fault as it starts, and the progress of the load. If there are findings, the
 logs and data of the nodes are kept. Exit status: 0 if all checks passed; 1 if records were lost, duplicated or changed;
@@ -32,7 +33,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, default=None, help="seed of the plan of faults; a printed seed repeats its plan"
     )
-    parser.add_argument("--controllers", type=int, default=1)
+    parser.add_argument(
+        "--controllers", default="1", help="number of Apache Kafka controllers, or 'tailrace' for one of our own"
+    )
     parser.add_argument(
         "--java-brokers", type=int, default=0, choices=range(4), help="number of Apache Kafka brokers among the three"
     )
@@ -61,7 +64,8 @@ def main() -> None:
 
 
 def run(arguments: argparse.Namespace, seed: int) -> Report:
-    shape = Shape(arguments.controllers, 3, arguments.java_brokers)
+    is_ours = arguments.controllers == "tailrace"
+    shape = Shape(1 if is_ours else int(arguments.controllers), 3, arguments.java_brokers, is_ours=is_ours)
     directory = Path(tempfile.mkdtemp(prefix=f"tailrace-chaos-{seed}-", dir=arguments.directory))
     began = time.monotonic()
 

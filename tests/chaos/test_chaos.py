@@ -17,7 +17,14 @@ SECONDS = 150.0
 
 @pytest.mark.parametrize(
     ("shape", "seed"),
-    [(Shape(1, 3, 0), 31), (Shape(3, 3, 0), 32), (Shape(1, 3, 1), 33), (Shape(3, 3, 1), 34)],
+    [
+        (Shape(1, 3, 0), 31),
+        (Shape(3, 3, 0), 32),
+        (Shape(1, 3, 1), 33),
+        (Shape(3, 3, 1), 34),
+        (Shape(1, 3, 0, is_ours=True), 35),
+        (Shape(1, 3, 1, is_ours=True), 36),
+    ],
     ids=str,
 )
 def test_under_faults_no_record_is_lost_duplicated_or_changed(

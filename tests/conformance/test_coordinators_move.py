@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from tailrace.model.errors import ErrorCode
+from tests.support.both_controllers import KINDS, controllers_of
 from tests.support.confluent import produce
-from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.raw_client import RawClient
 from tests.support.replicated_cluster import ReplicatedCluster, brokers_below, eventually
@@ -34,12 +34,14 @@ BROKERS = {
 OFFSETS = "__consumer_offsets"
 
 
-@pytest.fixture(scope="module")
-def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
+@pytest.fixture(scope="module", params=KINDS)
+def mixed(
+    request: pytest.FixtureRequest, kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ReplicatedCluster]:
     """Start one Tailrace broker (1) and one Apache Kafka broker (2). Tests leave them running."""
     tmp_path = tmp_path_factory.mktemp("mixed")
     with (
-        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        controllers_of(request.param, kafka, tmp_path, properties=CONTROLLERS) as controllers,
         brokers_below(controllers, tmp_path, BROKERS, ours=[1], theirs=[2]) as cluster,
     ):
         cluster.create(OFFSETS, [[1, 2]], cleanup_policy="compact")

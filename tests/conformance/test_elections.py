@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tailrace.protocol.messages import DescribeQuorumRequest
 from tests.conformance.test_replication import check_nothing_lost
+from tests.support.both_controllers import KINDS, controllers_of
 from tests.support.confluent import consume, produce, watermarks
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation, kafka_installation
@@ -43,11 +44,13 @@ ONE_ACK = {"acks": "1", "enable.idempotence": False}
 KAFKA = {"log.initial.task.delay.ms": "500"}  # how long Kafka waits before its first check
 
 
-@pytest.fixture(scope="module")
-def brokers(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
+@pytest.fixture(scope="module", params=KINDS)
+def brokers(
+    request: pytest.FixtureRequest, kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ReplicatedCluster]:
     tmp_path = tmp_path_factory.mktemp("trio")
     with (
-        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        controllers_of(request.param, kafka, tmp_path, properties=CONTROLLERS) as controllers,
         brokers_below(controllers, tmp_path, BROKERS, ours=[1, 2], theirs=[3], of_one={3: KAFKA}) as cluster,
     ):
         yield cluster

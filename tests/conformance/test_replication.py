@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.support.both_controllers import KINDS, controllers_of
 from tests.support.confluent import consume, produce
-from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.kraft_broker import kraft_broker
 from tests.support.replicated_cluster import PATIENCE_S, brokers_below, eventually
@@ -43,32 +43,37 @@ def values(cluster: Cluster, topic: str, partition: int = 0) -> list[bytes | Non
     return [one.value for one in consume(cluster.bootstrap, topic, partition)]
 
 
-@pytest.fixture(scope="module")
-def ours(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+@pytest.fixture(scope="module", params=KINDS)
+def ours(
+    request: pytest.FixtureRequest, kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
     """Start three Tailrace brokers. Tests leave them running."""
     tmp_path = tmp_path_factory.mktemp("ours")
     with (
-        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        controllers_of(request.param, kafka, tmp_path, properties=CONTROLLERS) as controllers,
         brokers_below(controllers, tmp_path, BROKERS, ours=(1, 2, 3)) as cluster,
     ):
         yield cluster
 
 
-@pytest.fixture(scope="module")
-def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+@pytest.fixture(scope="module", params=KINDS)
+def mixed(
+    request: pytest.FixtureRequest, kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
     """Start one Tailrace broker (1) and one Apache Kafka broker (2). Tests leave them running."""
     tmp_path = tmp_path_factory.mktemp("mixed")
     settings = {**BROKERS, "offsets.topic.replication.factor": "2", "transaction.state.log.replication.factor": "2"}
     with (
-        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        controllers_of(request.param, kafka, tmp_path, properties=CONTROLLERS) as controllers,
         brokers_below(controllers, tmp_path, settings, ours=[1], theirs=[2]) as cluster,
     ):
         yield cluster
 
 
-def test_two_replicas_have_the_same_bytes(kafka: KafkaInstallation, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_replicas_have_the_same_bytes(kafka: KafkaInstallation, tmp_path: Path, kind: str) -> None:
     with (
-        KafkaControllers(kafka, tmp_path, is_formatted_here=True) as controllers,
+        controllers_of(kind, kafka, tmp_path, is_formatted_here=True) as controllers,
         kraft_broker(controllers, tmp_path / "one", 1) as one,
         kraft_broker(controllers, tmp_path / "two", 2) as two,
     ):

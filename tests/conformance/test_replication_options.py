@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
+from tests.support.both_controllers import KINDS, Controllers, controllers_of
 from tests.support.confluent import consume, produce
-from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
@@ -43,28 +43,32 @@ BROKERS = {
 
 
 class Cluster(ReplicatedCluster):
-    def __init__(self, brokers: dict[int, Node], controllers: KafkaControllers) -> None:
+    def __init__(self, brokers: dict[int, Node], controllers: Controllers) -> None:
         super().__init__(brokers)
         self.controllers = controllers
 
 
-@pytest.fixture(scope="module")
-def cluster(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+@pytest.fixture(scope="module", params=KINDS)
+def cluster(
+    request: pytest.FixtureRequest, kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
     tmp_path = tmp_path_factory.mktemp("options")
     with (
-        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        controllers_of(request.param, kafka, tmp_path, properties=CONTROLLERS) as controllers,
         brokers_below(controllers, tmp_path, BROKERS, ours=[1, 2], theirs=[3]) as cluster,
     ):
         yield Cluster(cluster.brokers, controllers)
 
 
-@pytest.fixture(scope="module")
-def directories(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+@pytest.fixture(scope="module", params=KINDS)
+def directories(
+    request: pytest.FixtureRequest, kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
     """Start brokers 2 and 3 with two log directories each."""
     tmp_path = tmp_path_factory.mktemp("directories")
     with ExitStack() as stack:
         settings = {"broker.session.timeout.ms": "3000"}
-        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=settings))
+        controllers = stack.enter_context(controllers_of(request.param, kafka, tmp_path, properties=settings))
         broker = kraft_broker(controllers, tmp_path / "broker-2", 2, BROKERS)
         broker.options += ("--data", f"{tmp_path / 'broker-2'}-other")
         stack.enter_context(broker)

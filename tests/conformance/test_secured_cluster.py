@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import product
 from typing import Any
 
 import pytest
@@ -19,13 +20,14 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from tests.support.both_controllers import KINDS, controllers_of
 from tests.support.confluent import consume
 from tests.support.kafka_broker import free_port
-from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
 from tests.support.secured import STORES, jaas, librdkafka
+from tests.support.tailrace_controller import TailraceController
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -95,19 +97,24 @@ class Cluster:
             time.sleep(0.2)
 
 
-@pytest.fixture(scope="module", params=["SSL", "SASL_SSL"])
+@pytest.fixture(scope="module", params=product(["SSL", "SASL_SSL"], KINDS), ids="-".join)
 def cluster(
     request: pytest.FixtureRequest, kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    secured = Secured(request.param)
+    protocol, kind = request.param
+    secured = Secured(protocol)
     path = tmp_path_factory.mktemp("secured")
     ports = {node: free_port() for node in (*OURS, KAFKAS)}
     plain_ports = {node: free_port() for node in ports}
     with ExitStack() as stack:
-        controllers = KafkaControllers(kafka, path, properties=secured.common, format_options=secured.format_options)
-        for controller in controllers.nodes:
-            controller.launch()  # it does not respond to plaintext requests
-            stack.callback(controller._kill)
+        controllers = controllers_of(
+            kind, kafka, path, properties=secured.common, format_options=secured.format_options
+        )
+        if isinstance(controllers, TailraceController):
+            stack.enter_context(controllers)
+        else:
+            controllers.nodes[0].launch()  # it does not respond to plaintext requests
+            stack.callback(controllers.nodes[0]._kill)
         kafkas = KafkaMember(controllers, path / "kafka", KAFKAS, secured.broker(ports[KAFKAS], plain_ports[KAFKAS]))
         kafkas.port = plain_ports[KAFKAS]
         kafkas.launch()

@@ -24,8 +24,8 @@ from tailrace.protocol.messages import (
     IncrementalAlterConfigsRequest,
 )
 from tailrace.shares.state.persisted_state import SharePartitionKey
+from tests.support.both_controllers import KINDS, controllers_of
 from tests.support.confluent import produce
-from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.raw_client import RawClient
 from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, brokers_below, eventually, frozen
@@ -98,24 +98,28 @@ def create_internal_topics(cluster: ReplicatedCluster) -> None:
     cluster.create(STATE, [placed[number % len(ids)] for number in range(3)], retention_ms="-1")
 
 
-@pytest.fixture(scope="module")
-def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
+@pytest.fixture(scope="module", params=KINDS)
+def mixed(
+    request: pytest.FixtureRequest, kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ReplicatedCluster]:
     """Start one Tailrace broker (1) and one Apache Kafka broker (2). Tests leave them running."""
     tmp_path = tmp_path_factory.mktemp("mixed")
     with (
-        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        controllers_of(request.param, kafka, tmp_path, properties=CONTROLLERS) as controllers,
         brokers_below(controllers, tmp_path, BROKERS, ours=[1], theirs=[2]) as cluster,
     ):
         create_internal_topics(cluster)
         yield cluster
 
 
-@pytest.fixture(scope="module")
-def ours(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
+@pytest.fixture(scope="module", params=KINDS)
+def ours(
+    request: pytest.FixtureRequest, kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ReplicatedCluster]:
     """Start three Tailrace brokers. Tests leave them running."""
     tmp_path = tmp_path_factory.mktemp("ours")
     with (
-        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        controllers_of(request.param, kafka, tmp_path, properties=CONTROLLERS) as controllers,
         brokers_below(controllers, tmp_path, BROKERS, ours=[1, 2, 3]) as cluster,
     ):
         create_internal_topics(cluster)

@@ -4,9 +4,11 @@
     more                                                         decoded by a chore
     more than ELEMENTS_MAX                                       refused
     more than ELEMENTS_WHOLE_MAX, if the handler cannot pause    refused
+    more than ELEMENTS_OF_BROKERS_MAX, in requests of brokers    refused
 
 An array element of one byte on the wire takes about 200 bytes in memory, so elements are limited, not only bytes. If a
-handler takes flat tuples, the chore also converts the request.
+handler takes flat tuples, the chore also converts the request. A broker reports all its partitions in one request, and
+repeats a refused request, so its limit is that of a large cluster.
 """
 
 from __future__ import annotations
@@ -32,10 +34,12 @@ ELEMENTS_AT_ONCE = 4_096  # a few milliseconds
 BYTES_AT_ONCE = 1 << 20
 ELEMENTS_MAX = 65_536
 ELEMENTS_WHOLE_MAX = 20_000
+ELEMENTS_OF_BROKERS_MAX = 262_144
 ELEMENTS_UNAUTHENTICATED_MAX = 64
 PAUSING = frozenset(
     {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.DELETE_ACLS}
 )  # their handlers pause by themselves, so they take requests of any allowed size
+OF_BROKERS = frozenset({ApiKey.ALTER_PARTITION, ApiKey.ASSIGN_REPLICAS_TO_DIRS})
 
 
 class RequestDecoder:
@@ -87,8 +91,7 @@ class RequestDecoder:
         context: ConnectionContext,
         respond: Respond | None,
     ) -> None:
-        can_pause = header.api_key in CUTS or header.api_key in PAUSING
-        elements_max = ELEMENTS_MAX if can_pause else ELEMENTS_WHOLE_MAX
+        elements_max = _elements_max(header.api_key)
         connection_id, chores = context.connection_id, self._chores
 
         def run() -> tuple[Any, list[Struct]]:
@@ -114,6 +117,12 @@ class RequestDecoder:
 
         chores.connections.add(connection_id)
         chores.add(connection_id, Step(run, apply, failed))
+
+
+def _elements_max(api_key: int) -> int:
+    if api_key in OF_BROKERS:
+        return ELEMENTS_OF_BROKERS_MAX
+    return ELEMENTS_MAX if api_key in CUTS or api_key in PAUSING else ELEMENTS_WHOLE_MAX
 
 
 def request_of(

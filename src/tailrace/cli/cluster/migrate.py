@@ -1,4 +1,4 @@
-"""`tailrace migrate`: turn a node that is its own controller into the first broker of a cluster."""
+"""`tailrace migrate`: hand the metadata of a standalone node, or of a controller of ours, to Kafka's controllers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     except _UNREADABLE as error:
         raise CommandError(f"the metadata in {path} cannot be read: {error}") from error
-    print_lines(*_summary(plan, options.to), "", *_next(options.to, controllers))
+    print_lines(*_summary(plan, options.to), "", *_next(options.to, controllers, node))
     return 0
 
 
@@ -78,15 +78,16 @@ def _carry_out(files: Files, plan: Migration, settings: dict[str, str], target: 
     for one in plan.controllers:
         text = properties_text(controller_properties(plan, one, settings), f"controller {one.node_id}")
         files.write(_properties(one), text.encode(), sync=True)
-    text = properties_text(broker_properties(plan, settings), f"broker {plan.node.identity.node_id}")
-    files.write(join(target, "broker.properties"), text.encode(), sync=True)
+    if not plan.node.is_only_controller:
+        text = properties_text(broker_properties(plan, settings), f"broker {plan.node.identity.node_id}")
+        files.write(join(target, "broker.properties"), text.encode(), sync=True)
     files.sync_directory(target)
     steps.commit(files, plan, now_ms())
     steps.finish(files, plan.node, plan.controllers)
 
 
 def _resume(files: Files, node: NodeMetadata, controllers: Sequence[NewController], options: argparse.Namespace) -> int:
-    """Finish a migration whose broker directory is converted, but possibly not all controllers' directories."""
+    """Finish a migration whose old directory is converted, but possibly not all controllers' directories."""
     if options.dry_run:
         print_lines(
             f"{node.path} is migrated to these controllers; without --dry-run, missing directories are completed"
@@ -94,7 +95,7 @@ def _resume(files: Files, node: NodeMetadata, controllers: Sequence[NewControlle
         return 0
     finished = steps.finish(files, node, controllers)
     state = "is now complete" if finished else "was complete already"
-    print_lines(f"the migration of {node.path} {state}", "", *_next(options.to, controllers))
+    print_lines(f"the migration of {node.path} {state}", "", *_next(options.to, controllers, node))
     return 0
 
 
@@ -173,28 +174,35 @@ def _properties(controller: NewController) -> str:
 def _summary(plan: Migration, target: str) -> list[str]:
     image, node = plan.image, plan.node
     partitions = sum(len(topic.partitions) for topic in image.topics.values())
+    role = f"becomes a broker: {join(target, 'broker.properties')}"
+    if node.is_only_controller:
+        role = "is a controller no longer, and its directory is no longer needed"
     lines = [
         f"node {node.identity.node_id} of cluster {node.identity.cluster_id} in {node.path}",
         f"  {count_text(len(image.topics), 'topic')}, {count_text(partitions, 'partition')}, "
         f"{count_text(len(image.configs), 'resource')} with configs, {count_text(len(image.client_quotas), 'quota')}, "
         f"{count_text(len(image.acls), 'ACL')}, {count_text(len(image.scram_credentials), 'credential')}",
-        f"  becomes a broker: {join(target, 'broker.properties')}",
+        f"  {role}",
         *(f"controller {one.node_id} at {one.host}:{one.port}: {_properties(one)}" for one in plan.controllers),
         f"the {'dynamic' if plan.kraft_version else 'static'} quorum begins after offset {image.offset}, "
         f"in an epoch after {image.epoch}",
     ]
-    if not node.was_clean:
+    if not node.was_clean and not node.is_only_controller:
         lines.append("the node was not stopped cleanly: it will recover its logs at the next start")
     if plan.other_brokers:
         others = ", ".join(map(str, plan.other_brokers))
         lines.append(f"brokers {others} need the address of the new controllers in their properties as well")
+        if node.is_only_controller:
+            lines.append("  (not if a new controller has the address of the old one)")
     lines.append(f"a copy of the old metadata log is in {join(target, METADATA_COPY)}")
     return lines
 
 
-def _next(target: str, controllers: Sequence[NewController]) -> list[str]:
+def _next(target: str, controllers: Sequence[NewController], node: NodeMetadata) -> list[str]:
     lines = ["next, start the controllers with Apache Kafka 4.3:"]
     lines += [f"  bin/kafka-server-start.sh {_properties(one)}" for one in controllers]
     if len(controllers) > 1:
         lines.append("  (for a controller on another machine: copy its directory there first, and set log.dirs)")
+    if node.is_only_controller:
+        return lines
     return [*lines, "then start the broker:", f"  tailrace serve --config {join(target, 'broker.properties')}"]

@@ -13,6 +13,9 @@ def add_migrate(nouns: Parsers) -> None:
         with controllers of Apache Kafka. Topics, configs, quotas, ACLs, credentials, groups, offsets and transactions
         are kept: the controllers start with the node's metadata.
 
+        A node that is only a controller (process.roles=controller) hands its metadata over in the same way: the
+        brokers below it continue below the new controllers.
+
         Stop the node first. The command writes to the directory of --to: one directory with a controller.properties
         for each controller, a broker.properties for the node, and a copy of the old metadata log. If a migration is
         interrupted, run the same command again to resume it.

@@ -1,4 +1,4 @@
-"""Migration: a standalone node becomes a broker of separate controllers, which start with its metadata.
+"""Migration: a node that is its own controller, or that is the controller of brokers, hands its metadata to new ones.
 
     <its directory>                                    <a new controller's directory>
         __cluster_metadata-0/                              bootstrap.checkpoint
@@ -14,8 +14,9 @@ as Kafka's nodes do.
     commit     write the new voters into the old directory: from here on it is a broker's directory
     finish     write meta.properties: from here on the new directories are controllers' directories
 
-After a crash before the commit the node is standalone as before. After a crash after the commit there is no controller
-until the migration is run again. There are never two.
+A standalone node becomes a broker. A node that is only a controller has no role afterwards. After a crash before the
+commit the node is the controller as before. After a crash after the commit there is no controller until the migration
+is run again. There are never two.
 """
 
 from __future__ import annotations
@@ -91,6 +92,11 @@ class NodeMetadata:
     @property
     def is_alone(self) -> bool:
         return self.voters == (self.identity.node_id,)
+
+    @property
+    def is_only_controller(self) -> bool:
+        """Return True if the node has no broker: process.roles=controller."""
+        return self.identity.node_id not in self.image.brokers
 
 
 def read_node_metadata(files: Files, path: str, now_ms: int) -> NodeMetadata:
@@ -189,7 +195,8 @@ def _check(node: NodeMetadata, controllers: Sequence[NewController]) -> None:
     ids = [one.node_id for one in controllers]
     for one in ids:
         if one in node.image.brokers or one == node.identity.node_id:
-            raise CannotMigrate(f"node {one} is a broker: choose another node id for the controller")
+            kind = "a broker" if one in node.image.brokers else "the old controller"
+            raise CannotMigrate(f"node {one} is {kind}: choose another node id for the controller")
         if ids.count(one) > 1:
             raise CannotMigrate(f"two controllers have the node id {one}: choose different ones")
     places = [(one.host, one.port) for one in controllers]

@@ -1,7 +1,9 @@
 """SnapshotStore: the snapshots beside the metadata log: when one is due, and which files can be removed then.
 
-A snapshot is due when the log has grown by `metadata.log.max.record.bytes.between.snapshots`, or when the log has grown
-at all and `metadata.log.max.snapshot.interval.ms` has passed. It is written one batch at a time.
+A snapshot is due when the log has grown by twice the latest snapshot and by SMALL_BYTES, or by
+`metadata.log.max.record.bytes.between.snapshots` if that is less. So the time of a restart depends on the size of the
+metadata, not on the number of changes. A snapshot is also due when the log has grown at all and
+`metadata.log.max.snapshot.interval.ms` has passed. It is written one batch at a time.
 
 The oldest snapshot is removed, and the log's start moves up to the next one, while log and snapshots together exceed
 `metadata.max.retention.bytes` or while it is older than `metadata.max.retention.ms`. The latest one is always kept.
@@ -10,6 +12,7 @@ The oldest snapshot is removed, and the log's start moves up to the next one, wh
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from tailrace.log.disk.files import Files, join
 from tailrace.log.partition_log import PartitionLog
@@ -21,6 +24,7 @@ from tailrace.metadata.storage.metadata_snapshot import CHECKPOINT, SnapshotId, 
 from tailrace.model.ids import Offset
 
 _log = logging.getLogger(__name__)
+SMALL_BYTES: Final = 2 * 1024 * 1024  # replayed in a quarter of a second
 
 
 class SnapshotStore:
@@ -30,6 +34,7 @@ class SnapshotStore:
         self._settings = settings
         self._writer: SnapshotWriter | None = None
         self._bytes_since = 0
+        self._latest_bytes = 0  # size of the latest snapshot
         self._last_ms = now_ms
         self.ids: list[SnapshotId] = []  # oldest first
         unneeded = []
@@ -43,10 +48,15 @@ class SnapshotStore:
         self.ids.sort()
         for name in unneeded:
             files.remove(join(directory, name))
+        self._measure_latest()
 
     @property
     def latest(self) -> SnapshotId | None:
         return self.ids[-1] if self.ids else None
+
+    def _measure_latest(self) -> None:
+        if self.ids:
+            self._latest_bytes = self._files.size(join(self._directory, self.ids[-1].file_name))
 
     def align(self, log: PartitionLog, now_ms: int) -> None:
         """Bring log and snapshots into agreement when they are opened."""
@@ -72,6 +82,7 @@ class SnapshotStore:
         """Add a snapshot that was not written here; the log starts after it."""
         self.abandon()
         self.ids.append(snapshot)
+        self._measure_latest()
         self._bytes_since = 0
         self._forget_before(snapshot.end_offset)
 
@@ -101,6 +112,7 @@ class SnapshotStore:
             if not self._writer.step():
                 return True
             self.ids.append(self._writer.id)
+            self._measure_latest()
             _log.info("snapshot %s of the metadata log written", self._writer.id)
             self._writer = None
             if log.segments.active.size > 0:
@@ -116,16 +128,20 @@ class SnapshotStore:
         """Return True if a snapshot should begin."""
         if self._writer is not None:
             return False
-        if self._bytes_since >= self._settings.snapshot_after_bytes:
+        if self._bytes_since >= self._due_bytes():
             return True
         return self._bytes_since > 0 and self._interval > 0 and now_ms - self._last_ms >= self._interval
+
+    def _due_bytes(self) -> int:
+        """Return the growth of the log after which a snapshot is due."""
+        return min(self._settings.snapshot_after_bytes, max(SMALL_BYTES, 2 * self._latest_bytes))
 
     @property
     def _interval(self) -> int:
         return self._settings.snapshot_after_ms
 
     def next_deadline_ms(self, deferred_ms: int | None) -> int | None:
-        if self._writer is not None or self._bytes_since >= self._settings.snapshot_after_bytes:
+        if self._writer is not None or self._bytes_since >= self._due_bytes():
             return 0
         if not self._bytes_since or not self._interval:
             return deferred_ms

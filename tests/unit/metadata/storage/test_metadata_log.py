@@ -229,6 +229,31 @@ def test_a_snapshot_is_due_when_the_log_has_grown() -> None:
     assert again.image.topics["topic-1"] == before.topics["topic-1"]
 
 
+def test_a_snapshot_is_due_when_the_log_has_grown_by_more_than_the_metadata() -> None:
+    """A restart replays the log after the latest snapshot, so its length is bounded by the size of the metadata."""
+    files, megabyte = formatted(), 1 << 20
+    log = begun(files)
+    resources = iter(range(1_000_000))
+
+    def grown_by(*, is_new: bool) -> int:
+        """Change 30 KB at a time until a snapshot is due, either new configs or always the same one."""
+        before = log.log.size
+        while log.next_deadline_ms() != 0:
+            name = f"topic-{next(resources) if is_new else 0}"
+            log.commit([m.ConfigRecord(resource_type=2, resource_name=name, name="x", value="v" * 30_000)], 21)
+        return log.log.size - before
+
+    assert 2 * megabyte - 10_000 < grown_by(is_new=True) < 2 * megabyte + 40_000
+    while log.tick(22):
+        pass
+    latest = log.snapshots.latest
+    assert latest is not None
+    size = files.size(f"{FOLDER}/{latest.file_name}")
+    assert 2 * size <= grown_by(is_new=False) < 2 * size + 40_000
+    log.abandon()
+    assert open_log(files).next_deadline_ms() == 0  # also after a restart
+
+
 def test_a_snapshot_is_due_when_an_hour_has_passed_and_something_is_new() -> None:
     files = formatted()
     log = begun(files)

@@ -21,6 +21,7 @@ from tailrace.metadata.storage.migration import CannotMigrate, NewController, re
 from tailrace.metadata.storage.record_framing import frames_of
 from tailrace.metadata.storage.storage_format import is_formatted, read_identity
 from tailrace.protocol import messages as m
+from tests.support.controller_listener import PlayedController
 from tests.support.controller_twin import NOW_MS, LocalNode, counted_ids
 from tests.support.crash_states import DROPPED, CrashPoint, CrashState, crash_points, describe
 from tests.support.memory_files import MemoryFiles, memory_files
@@ -218,3 +219,23 @@ def test_directories_of_other_nodes_are_not_changed() -> None:
     files.make_directory(f"{THREE[1].path}/photos")
     with pytest.raises(CannotMigrate, match="not empty: it contains photos"):
         steps.check_targets(files, THREE[1:])
+
+
+def test_a_node_that_is_only_a_controller_hands_its_brokers_over() -> None:
+    files = MemoryFiles()
+    played = PlayedController(files=files)
+    played.brokers(2)
+    played.create_topic("orders", [[1, 2], [2, 1]], min_insync_replicas="2")
+    before, path = played.image, played.node.services.config.metadata_log_dir
+    played.node.close(NOW_MS)
+    node = read_node_metadata(files, path, NOW_MS)
+    assert node.is_only_controller
+    with pytest.raises(CannotMigrate, match="node 3000 is the old controller"):
+        steps.plan_migration(node, ONE, new_id=counted_ids(), now_ms=NOW_MS)
+    others = [one._replace(node_id=one.node_id + 100) for one in THREE]
+    plan = steps.plan_migration(node, others, new_id=counted_ids(), now_ms=NOW_MS)
+    assert plan.other_brokers == [1, 2]
+    assert nowhere(plan.image) == nowhere(before)
+    assert {one.leader for _, _, one in plan.image.partitions()} == {1, 2}
+    migrate(files, others)
+    assert not can_lead(files, path)
