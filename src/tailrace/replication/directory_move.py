@@ -1,7 +1,7 @@
 """DirectoryMove: moves a partition to another log directory of this broker.
 
 The copy is in a `-future` folder. It follows the log as a follower follows its leader, batch by batch, until it has
-everything. Then it replaces the log.
+everything. Then it replaces the log. With tiered storage the copy begins at the first local record.
 
     next_step(now_ms)  ──►  CopyStep: run on any thread (reads sealed bytes, writes to the copy), then `copied` here
     is_caught_up       ──►  catch_up(now_ms)  ──►  promote(now_ms), with no append in between
@@ -114,6 +114,24 @@ class DirectoryMove(MovingCopy):
             if end.epoch < epoch or end.end_offset < self.copy.log_end_offset:
                 follower.truncate_at(end, now_ms)
         follower.restart_at(log.log_start_offset, log.log_end_offset, now_ms)
+        if self.copy.log_end_offset < log.segments.first.base_offset:
+            self._begin_after_remote_log(now_ms)
+
+    def _begin_after_remote_log(self, now_ms: int) -> None:
+        """Begin the copy at the first local record, because the records before it are only in the remote store. The
+        copy gets the leader epochs of those records, and the producers that wrote them."""
+        log, copy = self.partition.log, self.copy
+        start = log.segments.first.base_offset
+        copy.truncate_fully(start, now_ms, log_start_offset=log.log_start_offset)
+        for entry in log.epochs.entries:
+            if entry.start_offset < start:
+                copy.epochs.assign(entry.epoch, entry.start_offset)
+        if start in log.producers.snapshots:
+            try:
+                snapshot = self._files.read(log.producers.snapshot_path(start))
+            except OSError as error:
+                raise SourceFailed(error) from error
+            copy.producers.begin_with(snapshot, start)
 
     def _follower(self) -> FollowerRole:
         return FollowerRole(self.copy, -1, self.partition.leader_epoch)
@@ -170,6 +188,7 @@ class DirectoryMove(MovingCopy):
         )
         if partition.leader is not None:
             self.copy.epochs.assign(partition.leader_epoch, self.copy.log_end_offset)
+        self.copy.raise_highest_remote_offset(log.highest_remote_offset)
         # In this order: after a crash in between both exist, and the metadata decides which one is valid.
         self.target.promote(partition.key)
         partition.replace_log(self.copy)

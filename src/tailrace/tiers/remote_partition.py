@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from tailrace.log.leader_epochs import EpochEnd
 from tailrace.log.partition_log import PartitionLog
@@ -15,11 +16,18 @@ from tailrace.tiers.remote_counters import RemoteCounters
 from tailrace.tiers.remote_segment import RemoteSegmentId
 
 
+class HostedLog(Protocol):
+    """A partition that is hosted here. A move to another log directory replaces its log."""
+
+    @property
+    def log(self) -> PartitionLog: ...
+
+
 @dataclass(slots=True, eq=False)
 class RemotePartition:
     key: TopicPartition
     topic_id: TopicId
-    log: PartitionLog
+    hosted: HostedLog
     counters: RemoteCounters  # of the topic
     cache: SegmentCache
     is_ready: Callable[[], bool] = lambda: True  # True if the metadata of its segments was read
@@ -32,6 +40,10 @@ class RemotePartition:
     next_expiration_ms: int = 0
     is_copying: bool = False
     is_expiring: bool = False
+
+    @property
+    def log(self) -> PartitionLog:
+        return self.hosted.log
 
     @property
     def place(self) -> tuple[TopicId, int]:

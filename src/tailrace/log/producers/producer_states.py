@@ -213,6 +213,15 @@ class ProducerStates:
         self._last_snapshot_offset = 0
         self.end_offset = offset
 
+    def begin_with(self, snapshot: bytes, offset: Offset) -> None:
+        """Take the states of a snapshot at `offset`, where an empty log begins."""
+        self._clear()
+        for entry in decode_snapshot(snapshot, self.snapshot_path(offset)):
+            self.load(ProducerState.from_snapshot(entry))
+        self._sort_open_transactions()
+        self.end_offset = offset
+        self._write_snapshot(offset, snapshot, sync=False)
+
     def _clear(self) -> None:
         self._pending = None
         self.producers.clear()

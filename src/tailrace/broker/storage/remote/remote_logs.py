@@ -83,7 +83,7 @@ class RemoteLogs:
         if not partition.log.is_tiered:
             return
         known = self._partitions.get(partition.key)
-        if known is None or known.log is not partition.log:
+        if known is None or known.hosted is not partition:
             known = self._begin(partition)
         if partition.is_leader and not known.is_leader:
             known.become_leader(now_ms)
@@ -96,7 +96,7 @@ class RemoteLogs:
         place = partition.log.topic_id, partition.key.partition
         is_ready = partial(self._topic.is_ready, *place)
         made = RemotePartition(
-            partition.key, partition.log.topic_id, partition.log, counters, self._topic.cache_of(*place), is_ready
+            partition.key, partition.log.topic_id, partition, counters, self._topic.cache_of(*place), is_ready
         )
         self._partitions[partition.key] = made
         return made
