@@ -72,7 +72,7 @@ class Tier:
             "node.id": self.kafka.properties["node.id"],
             "rsm.config.dir": str(self.remote),
         }
-        node = TieredNode(DiskFiles(), static, now_ms=int(time.time() * 1_000), remote=str(self.remote))
+        node = TieredNode(DiskFiles(), static, now_ms=int(time.time() * 1_000))
         node.tick(100)
         return node
 

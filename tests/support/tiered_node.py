@@ -10,6 +10,7 @@ from tailrace.broker.startup.environment import RemoteHost
 from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicPartition
+from tailrace.node.remote_host import remote_host
 from tailrace.protocol.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -24,7 +25,6 @@ from tailrace.records.checks.validation import Origin
 from tailrace.records.control_records import ControlType, EndTransactionMarker, build_end_marker
 from tailrace.records.record import iter_records
 from tailrace.tiers.steps import Work
-from tailrace.tiers.stores.local_store import LocalStore
 from tailrace.tiers.stores.remote_store import RemoteStore
 from tests.support.memory_files import MemoryFiles, memory_files
 from tests.support.memory_node import NOW_MS, Client, start
@@ -52,14 +52,19 @@ class TieredNode:
         store: RemoteStore | None = None,
         submit: Callable[[str, Work, int], None] | None = None,
         now_ms: int = NOW_MS,
-        remote: str = REMOTE,
     ) -> None:
         self.files = files or MemoryFiles()
         self.now_ms = now_ms
-        self.store: RemoteStore = store or LocalStore(remote, self.files, lambda: self.now_ms)
-        host = RemoteHost(lambda name, settings: self.store, submit or self._run_at_once)
-        self.broker: Broker = start(self.files, {**SETTINGS, **(static or {})}, now_ms=now_ms, remote=host)
+        opened = remote_host(self.files, lambda call: True, lambda: self.now_ms).open_store
+        open_store = opened if store is None else lambda name, settings: store
+        host = RemoteHost(open_store, submit or self._run_at_once)
+        self.broker: Broker = start(self.files, {**self.defaults(), **(static or {})}, now_ms=now_ms, remote=host)
         self.client = Client(self.broker)
+
+    @staticmethod
+    def defaults() -> dict[str, str]:
+        """Return the settings that every node of this kind has."""
+        return SETTINGS
 
     def _run_at_once(self, lane: str, work: Work, threads_max: int) -> None:
         try:

@@ -10,36 +10,29 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from queue import SimpleQueue
-from typing import Final
 
-from tailrace.broker.config.remote_config import STORE_CLASS
 from tailrace.broker.startup.environment import RemoteHost
 from tailrace.log.disk.files import Files
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.tiers.steps import Work
-from tailrace.tiers.stores.local_store import LocalStore
+from tailrace.tiers.stores.opening import open_store
 from tailrace.tiers.stores.remote_store import RemoteStore
-
-LOCAL_TIERED_STORAGE: Final = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
+from tailrace.tiers.stores.store_settings import WrongStore
 
 
 def remote_host(
     files: Files, call_soon: Callable[[Callable[[], None]], bool], clock_ms: Callable[[], int]
 ) -> RemoteHost:
     lanes = _Lanes(call_soon, clock_ms)
-    return RemoteHost(partial(open_store, files, clock_ms), lanes.submit)
+    return RemoteHost(partial(_open, files, clock_ms), lanes.submit)
 
 
-def open_store(files: Files, clock_ms: Callable[[], int], name: str, settings: Mapping[str, str]) -> RemoteStore:
-    """Return the store that a class name of Kafka means. Raise InvalidConfig for others."""
-    if name != LOCAL_TIERED_STORAGE:
-        raise InvalidConfig(f"{STORE_CLASS}: {name} is not a known remote store; use {LOCAL_TIERED_STORAGE}")
-    unknown = sorted(set(settings) - {"dir"})
-    if unknown:
-        raise InvalidConfig(f"the remote store has no setting {unknown[0]}; it has dir")
-    if not settings.get("dir"):
-        raise InvalidConfig("the remote store needs the setting dir: the folder in which segments are kept")
-    return LocalStore(settings["dir"], files, clock_ms)
+def _open(files: Files, clock_ms: Callable[[], int], name: str, settings: Mapping[str, str]) -> RemoteStore:
+    """Return the store that a class name of Kafka or Aiven means. Raise InvalidConfig if there is none."""
+    try:
+        return open_store(name, settings, files, clock_ms)
+    except WrongStore as error:
+        raise InvalidConfig(str(error)) from None
 
 
 class _Lanes:

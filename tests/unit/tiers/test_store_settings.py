@@ -9,8 +9,9 @@ import pytest
 from tailrace.log.disk.files import DiskFiles
 from tailrace.tiers.stores.aiven.chunk_index import ChunkIndex, WrongManifest, decode_sizes, encode_sizes, unpack
 from tailrace.tiers.stores.aiven.manifest import parse_manifest
-from tailrace.tiers.stores.opening import AIVEN_CLASS, LOCAL_CLASS, WrongStore, open_store
+from tailrace.tiers.stores.opening import AIVEN_CLASS, LOCAL_CLASS, open_store
 from tailrace.tiers.stores.remote_store import IndexKind, RemoteResourceNotFound, RemoteStorageError
+from tailrace.tiers.stores.store_settings import WrongStore
 from tests.support.s3_server import KEYS, S3Server
 from tests.support.source_rows import offsets, read
 from tests.support.tier_makers import small_log
@@ -28,6 +29,12 @@ def test_wrong_settings_are_refused_with_their_names() -> None:
         (AIVEN_CLASS, {}, "rsm.config.chunk.size is missing"),
         (AIVEN_CLASS, {"chunk.size": "0"}, "chunk.size is '0'"),
         (AIVEN_CLASS, {"chunk.size": "9", "encryption.enabled": "true"}, "segments cannot be encrypted"),
+        (AIVEN_CLASS, {"chunk.size": "9", "encryption.key.pair.id": "x"}, "segments cannot be encrypted"),
+        (AIVEN_CLASS, {"chunk.size": "9", "chunks.size": "9"}, "rsm.config.chunks.size is not a setting of Aiven's"),
+        (AIVEN_CLASS, {"upload.rate.limit.bytes.per.second": "9"}, "copy.max.bytes.per.second instead"),
+        (AIVEN_CLASS, {"storage.s3.storage.class": "GLACIER"}, "with a rule of the bucket"),
+        (LOCAL_CLASS, {"dir": "/x", "chunk.size": "9"}, "rsm.config.chunk.size is not a setting of LocalTieredStorage"),
+        (LOCAL_CLASS, {"dir": "/x", "delete.enable": "no"}, "rsm.config.delete.enable is 'no'"),
         (AIVEN_CLASS, {"chunk.size": "9", "segment.format": "iceberg"}, "only kafka is supported"),
         (AIVEN_CLASS, {"chunk.size": "9", "storage.backend.class": "x"}, "storage.backend.class is 'x'"),
         (AIVEN_CLASS, {"chunk.size": "9", **FILE}, "rsm.config.storage.root is missing"),
@@ -35,6 +42,29 @@ def test_wrong_settings_are_refused_with_their_names() -> None:
     for class_name, settings, message in cases:
         with pytest.raises(WrongStore, match=message):
             open_store(class_name, settings, FILES, lambda: 0)
+
+
+def test_settings_without_effect_are_accepted(tmp_path: Path) -> None:
+    kafkas = {"dir": str(tmp_path), "delete.on.close": "false", "transferer.class": "x", "broker.id": "1"}
+    open_store(LOCAL_CLASS, kafkas, FILES, lambda: 0)
+    aivens = {
+        "chunk.size": "4194304",
+        **FILE,
+        "storage.root": str(tmp_path),
+        "fetch.chunk.cache.size": "-1",
+        "fetch.chunk.cache.class": "io.aiven.kafka.tieredstorage.fetch.cache.MemoryChunkCache",
+        "encryption.enabled": "false",
+        "metrics.num.samples": "2",
+        "storage.overwrite.enabled": "true",
+    }
+    open_store(AIVEN_CLASS, aivens, FILES, lambda: 0)
+
+
+def test_a_store_with_delete_enable_false_keeps_its_files(tmp_path: Path) -> None:
+    one = open_store(LOCAL_CLASS, {"dir": str(tmp_path / "tier"), "delete.enable": "false"}, FILES, lambda: 0)
+    (copied, *_) = copy_log(one, small_log(tmp_path / "topic-0"), FILES, str(tmp_path / "topic-0"))
+    one.delete_segment(copied)
+    assert one.fetch_segment(copied, 0)
 
 
 @pytest.mark.parametrize("compress", ["false", "true"])

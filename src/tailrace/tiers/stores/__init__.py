@@ -2,6 +2,7 @@
 
 remote_store.py  RemoteStore: the interface of a store, the files of a segment, and the errors
 opening.py       opens the store that a broker's settings name
+store_settings.py  the settings of stores, and the names that are refused
 local_store.py   LocalStore: a folder in the layout of Kafka's LocalTieredStorage
 local_layout.py  the names of that layout
 aiven/           the layout of Aiven's plugin, in a bucket or a folder

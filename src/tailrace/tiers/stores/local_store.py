@@ -26,10 +26,12 @@ _CHUNK = 1024 * 1024
 class LocalStore:
     """A remote store in `<directory>/kafka-tiered-storage`."""
 
-    def __init__(self, directory: str, files: Files, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, directory: str, files: Files, clock_ms: Callable[[], int], *, deletes: bool = True) -> None:
+        """Without `deletes` a deletion leaves the files, as with delete.enable=false in Kafka."""
         self.root = join(directory, local_layout.ROOT_FOLDER)
         self._files = files
         self._clock_ms = clock_ms
+        self._deletes = deletes
 
     def copy_segment(self, segment: RemoteSegment, files: SegmentFiles, timeout_ms: int) -> bytes | None:
         stem = self._stem(segment)
@@ -72,6 +74,8 @@ class LocalStore:
             raise _failed("cannot be read", path, error) from None
 
     def delete_segment(self, segment: RemoteSegment) -> None:
+        if not self._deletes:
+            return
         stem = self._stem(segment)
         try:
             removed = [

@@ -17,10 +17,12 @@ from tailrace.log.disk.files import Files
 from tailrace.object_stores.settings import StoreSettings
 from tailrace.object_stores.store_address import Place
 from tailrace.object_stores.writing.opening import blobs_of
+from tailrace.object_stores.writing.s3_blobs import PART_BYTES
 from tailrace.tiers.stores.aiven.aiven_store import AivenStore
 from tailrace.tiers.stores.aiven.blobs import Blobs, DiskBlobs
 from tailrace.tiers.stores.local_store import LocalStore
 from tailrace.tiers.stores.remote_store import RemoteStore
+from tailrace.tiers.stores.store_settings import WrongStore, check_aiven, check_local, flag, number, required
 
 LOCAL_CLASS: Final = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
 AIVEN_CLASS: Final = "io.aiven.kafka.tieredstorage.RemoteStorageManager"
@@ -29,11 +31,8 @@ _BACKENDS: Final = {
     "io.aiven.kafka.tieredstorage.storage.s3.S3Storage": "s3",
     "io.aiven.kafka.tieredstorage.storage.gcs.GcsStorage": "gs",
 }
-_CHUNK_MAX: Final = 1024 * 1024 * 1024
-
-
-class WrongStore(ValueError):
-    """Settings that name no store. The text has the setting and its value."""
+_CHUNK_MAX: Final = 1024 * 1024 * 1024 - 1
+_PART_LIMITS: Final = (5 * 1024 * 1024, 2**31 - 1)
 
 
 def open_store(
@@ -41,8 +40,12 @@ def open_store(
 ) -> RemoteStore:
     """Return the store that a class name and its settings name. Raise WrongStore if there is none."""
     if class_name == LOCAL_CLASS:
-        return LocalStore(_required(settings, "dir"), files, clock_ms)
+        check_local(settings)
+        return LocalStore(
+            required(settings, "dir"), files, clock_ms, deletes=flag(settings, "delete.enable", default="true")
+        )
     if class_name == AIVEN_CLASS:
+        check_aiven(settings)
         return _aiven(settings, files, clock_ms)
     raise WrongStore(
         f"remote.log.storage.manager.class.name is {class_name!r}; it must be {LOCAL_CLASS} (a folder) or "
@@ -51,56 +54,35 @@ def open_store(
 
 
 def _aiven(settings: Mapping[str, str], files: Files, clock_ms: Callable[[], int]) -> RemoteStore:
-    if _flag(settings, "encryption.enabled"):
-        raise WrongStore("encryption.enabled is true; segments cannot be encrypted: use the encryption of the bucket")
-    if settings.get("segment.format", "kafka") != "kafka":
-        raise WrongStore(f"segment.format is {settings['segment.format']!r}; only kafka is supported")
-    if settings.get("custom.metadata.fields.include", ""):
-        raise WrongStore("custom.metadata.fields.include is set; custom metadata is not supported: leave it empty")
-    text = _required(settings, "chunk.size")
-    if not text.isdecimal() or not 0 < int(text) <= _CHUNK_MAX:
-        raise WrongStore(f"chunk.size is {text!r}; it must be a number of bytes from 1 to {_CHUNK_MAX}")
+    chunk_size = number(settings, "chunk.size", 1, _CHUNK_MAX)
     return AivenStore(
         _backend(settings, files),
         files,
         clock_ms,
         prefix=settings.get("key.prefix", ""),
-        chunk_size=int(text),
-        compress=_flag(settings, "compression.enabled"),
+        chunk_size=chunk_size,
+        compress=flag(settings, "compression.enabled"),
     )
 
 
 def _backend(settings: Mapping[str, str], files: Files) -> Blobs:
-    name = _required(settings, "storage.backend.class")
+    name = required(settings, "storage.backend.class")
     kind = _BACKENDS.get(name)
     if kind == "file":
-        return DiskBlobs(_required(settings, "storage.root").rstrip("/"), files)
+        return DiskBlobs(required(settings, "storage.root").rstrip("/"), files)
     if kind == "s3":
-        bucket = _required(settings, "storage.s3.bucket.name")
+        bucket = required(settings, "storage.s3.bucket.name")
         given = StoreSettings(
             endpoint_override=settings.get("storage.s3.endpoint.url"),
             region=settings.get("storage.s3.region"),
             access_key=settings.get("storage.aws.access.key.id"),
             secret_key=settings.get("storage.aws.secret.access.key"),
         )
-        return blobs_of(Place(f"s3://{bucket}", given))
+        part_bytes = number(settings, "storage.s3.multipart.upload.part.size", *_PART_LIMITS, default=PART_BYTES)
+        return blobs_of(Place(f"s3://{bucket}", given), part_bytes=part_bytes)
     if kind == "gs":
-        bucket = _required(settings, "storage.gcs.bucket.name")
+        bucket = required(settings, "storage.gcs.bucket.name")
         # An endpoint of one's own is an emulator, which has no credentials.
         endpoint = settings.get("storage.gcs.endpoint.url")
         return blobs_of(Place(f"gs://{bucket}", StoreSettings(endpoint_override=endpoint, anonymous=bool(endpoint))))
-    raise WrongStore(f"storage.backend.class is {name!r}; it must be one of {', '.join(_BACKENDS)}")
-
-
-def _required(settings: Mapping[str, str], name: str) -> str:
-    value = settings.get(name, "").strip()
-    if not value:
-        raise WrongStore(f"rsm.config.{name} is missing")
-    return value
-
-
-def _flag(settings: Mapping[str, str], name: str) -> bool:
-    value = settings.get(name, "false").strip().lower()
-    if value not in ("true", "false"):
-        raise WrongStore(f"{name} is {value!r}; it must be true or false")
-    return value == "true"
+    raise WrongStore(f"rsm.config.storage.backend.class is {name!r}; it must be one of {', '.join(_BACKENDS)}")
