@@ -52,12 +52,13 @@ class TieredNode:
         store: RemoteStore | None = None,
         submit: Callable[[str, Work, int], None] | None = None,
         now_ms: int = NOW_MS,
+        abandon: Callable[[str, Work], None] = lambda lane, work: None,
     ) -> None:
         self.files = files or MemoryFiles()
         self.now_ms = now_ms
         opened = remote_host(self.files, lambda call: True, lambda: self.now_ms).open_store
         open_store = opened if store is None else lambda name, settings: store
-        host = RemoteHost(open_store, submit or self._run_at_once)
+        host = RemoteHost(open_store, submit or self._run_at_once, abandon)
         self.broker: Broker = start(self.files, {**self.defaults(), **(static or {})}, now_ms=now_ms, remote=host)
         self.client = Client(self.broker)
 

@@ -43,6 +43,7 @@ from tailrace.broker.storage.housekeeping import Housekeeping
 from tailrace.broker.storage.image_publisher import ImagePublisher
 from tailrace.broker.storage.remote.remote_logs import RemoteLogs
 from tailrace.broker.storage.remote.remote_reads import RemoteReads
+from tailrace.broker.storage.remote.store_calls import StoreCalls
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.fetch.fetches import Fetches
 from tailrace.log.directories.log_directories import LogDirectories
@@ -88,6 +89,7 @@ class Services:
     cleaning: LogCleaning | None  # None: log.cleaner.enable is false
     remote_logs: RemoteLogs | None  # None: without tiered storage
     remote_reads: RemoteReads | None
+    store_calls: StoreCalls | None
     load_reports: Sequence[LoadReport]  # one for each log directory that was opened
     log_flushes: Histogram | None  # durations of flushes; None if they are not measured
 

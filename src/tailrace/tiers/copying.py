@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from tailrace.log.disk.checkpoints import encode_entries
 from tailrace.log.disk.files import Files
@@ -39,6 +39,8 @@ from tailrace.tiers.stores.remote_store import (
 )
 
 _log = logging.getLogger(__name__)
+
+GRACE_MS: Final = 30_000
 
 
 class MissingSnapshot(Exception):
@@ -125,7 +127,10 @@ def _copy_files(
     counters.copy_requests += 1
     custom: bytes | None = None
     try:
-        custom, now_ms = yield Beside(partial(store.copy_segment, started, files, settings.timeout_ms))
+        # The store ends a copy that is too slow itself. The later end is for a store that blocks.
+        copy = partial(store.copy_segment, started, files, settings.timeout_ms)
+        undo = partial(store.delete_segment, started)
+        custom, now_ms = yield Beside(copy, settings.timeout_ms + GRACE_MS, undo)
         if custom is not None and len(custom) > settings.custom_metadata_bytes_max:
             partition.refuse_copies()
             raise CustomMetadataTooLarge(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Final
 
 from tailrace.model.ids import BrokerId
 from tailrace.tiers.metadata.segment_records import SegmentUpdate, encode_update
@@ -15,6 +16,8 @@ from tailrace.tiers.remote_counters import RemoteCounters
 from tailrace.tiers.remote_segment import RemoteSegment, RemoteSegmentState
 from tailrace.tiers.steps import Beside, Publish, RemoteSteps
 from tailrace.tiers.stores.remote_store import RemoteStorageError, RemoteStore, RetriableRemoteStorageError
+
+_DELETE_MS: Final = 240_000  # a segment has several objects
 
 
 def state_record(
@@ -43,7 +46,7 @@ def delete_segment(
 def _delete_files(store: RemoteStore, segment: RemoteSegment, counters: RemoteCounters) -> RemoteSteps[int]:
     counters.delete_requests += 1
     try:
-        _, now_ms = yield Beside(partial(store.delete_segment, segment))
+        _, now_ms = yield Beside(partial(store.delete_segment, segment), _DELETE_MS)
     except RetriableRemoteStorageError:
         raise
     except RemoteStorageError:

@@ -40,6 +40,8 @@ class RemotePartition:
     next_expiration_ms: int = 0
     is_copying: bool = False
     is_expiring: bool = False
+    copy_failures: int = 0  # in a row
+    expiration_failures: int = 0
 
     @property
     def log(self) -> PartitionLog:
@@ -86,6 +88,12 @@ class RemotePartition:
 
     def end_expiration(self, next_ms: int) -> None:
         self.is_expiring, self.next_expiration_ms = False, next_ms
+
+    def count_copy_failures(self, has_failed: bool) -> None:
+        self.copy_failures = self.copy_failures + 1 if has_failed else 0
+
+    def count_expiration_failures(self, has_failed: bool) -> None:
+        self.expiration_failures = self.expiration_failures + 1 if has_failed else 0
 
     def note_copied(self, offset: Offset) -> None:
         self.copied = offset

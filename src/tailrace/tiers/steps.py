@@ -2,7 +2,8 @@
 
 A task is a generator. It changes the broker's objects between its steps, and yields
 
-    Beside(work)     a function that may block, such as a copy. It runs on another thread.
+    Beside(work)     a function that may block, such as a copy. It runs on another thread. If it has not returned after
+                     its time, the task continues with an error. What the function leaves behind later is undone.
     Publish(record)  a record for `__remote_log_metadata`. The task resumes when the broker has read it back.
 
 `yield` returns the result and the time, or raises the step's error.
@@ -11,15 +12,25 @@ A task is a generator. It changes the broker's objects between its steps, and yi
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tailrace.tiers.remote_segment import RemoteSegmentId
+from tailrace.tiers.stores.remote_store import RemoteStorageError
 
 T = TypeVar("T")
 
 
+CALL_MS: Final = 75_000  # a store ends its own requests before
+
+
+class StoreTimeout(RemoteStorageError):
+    """A store that has not returned in time."""
+
+
 class Beside(NamedTuple):
     work: Callable[[], Any]
+    timeout_ms: int = CALL_MS
+    undo: Callable[[], Any] | None = None  # undoes work that ends after its time
 
 
 class Publish(NamedTuple):
@@ -34,9 +45,17 @@ Then: TypeAlias = Callable[[BaseException | None, int], None]
 class Work(Protocol):
     """A chore: `run` on any thread, then `apply` or `failed` on the loop."""
 
+    has_ended: bool
+
     def run(self) -> Any: ...
     def apply(self, result: Any, now_ms: int) -> None: ...
     def failed(self, error: BaseException, now_ms: int) -> None: ...
+
+    def is_late(self, now_ms: int) -> bool:
+        """Return True if `run` began long ago and has not returned."""
+
+    def expire(self, now_ms: int) -> None:
+        """End the chore with an error. What `run` returns later is ignored."""
 
 
 class _Result(NamedTuple):
@@ -98,7 +117,7 @@ class RemoteTask(Generic[T]):
             self._ended(None, error, result.now_ms)
             return
         if isinstance(step, Beside):
-            self._submit(_StepWork(step.work, self._resume))
+            self._submit(_StepWork(step, self._resume, self._submit))
         else:
             self._publish(step, lambda error, now_ms: self._resume(_Result(None, error, now_ms)), result.now_ms)
 
@@ -106,12 +125,43 @@ class RemoteTask(Generic[T]):
 class _StepWork:
     """A step beside the loop, as a chore."""
 
-    def __init__(self, run: Callable[[], Any], resume: Callable[[_Result], None]) -> None:
-        self.run = run
+    def __init__(self, step: Beside, resume: Callable[[_Result], None], submit: Callable[[Work], None]) -> None:
+        self._step = step
         self._resume = resume
+        self._submit = submit
+        self._is_running = False
+        self._deadline_ms: int | None = None  # known when the loop has seen that the step runs
+        self.has_ended = False
+
+    def run(self) -> Any:
+        self._is_running = True
+        return self._step.work()
 
     def apply(self, result: Any, now_ms: int) -> None:
-        self._resume(_Result(result, None, now_ms))
+        self._end(_Result(result, None, now_ms))
 
     def failed(self, error: BaseException, now_ms: int) -> None:
+        self._end(_Result(None, error, now_ms))
+
+    def _end(self, result: _Result) -> None:
+        if not self.has_ended:
+            self.has_ended = True
+            self._resume(result)
+        elif self._step.undo is not None:
+            self._submit(_StepWork(Beside(self._step.undo), _ignore, self._submit))
+
+    def is_late(self, now_ms: int) -> bool:
+        if not self._is_running:
+            return False
+        if self._deadline_ms is None:
+            self._deadline_ms = now_ms + self._step.timeout_ms
+        return now_ms >= self._deadline_ms
+
+    def expire(self, now_ms: int) -> None:
+        self.has_ended = True
+        error = StoreTimeout(f"the remote store has not returned after {self._step.timeout_ms:,} ms")
         self._resume(_Result(None, error, now_ms))
+
+
+def _ignore(result: _Result) -> None:
+    """Ignore the end of work for which no task waits."""

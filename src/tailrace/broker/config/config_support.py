@@ -91,7 +91,7 @@ _NO_EFFECT: Final = (
     "follower.fetch.last.tiered.offset.enable",
     "remote.log.storage.manager.class.path", "remote.log.metadata.manager.class.path",
     "remote.log.metadata.manager.listener.name", "remote.log.manager.thread.pool.size",
-    "remote.log.manager.follower.thread.pool.size", "remote.log.manager.task.retry.",
+    "remote.log.manager.follower.thread.pool.size",
 )  # fmt: skip
 
 _NOT_SUPPORTED: Final = (

@@ -41,6 +41,7 @@ class Settings(Protocol):
     roles: Roles
 
     def integer(self, name: str) -> int: ...
+    def number(self, name: str) -> float: ...
     def flag(self, name: str) -> bool: ...
     def text(self, name: str) -> str | None: ...
 
@@ -49,6 +50,12 @@ class RemoteConfig:
     def __init__(self, config: Settings) -> None:
         """Raise InvalidConfig for settings that tiered storage cannot work with."""
         self.task_interval_ms = config.integer("remote.log.manager.task.interval.ms")
+        prefix = "remote.log.manager.task.retry"
+        self.retry = (  # of failed tasks: the first wait, the longest one, and the part of it that is random
+            config.integer(f"{prefix}.backoff.ms"),
+            config.integer(f"{prefix}.backoff.max.ms"),
+            config.number(f"{prefix}.jitter"),
+        )
         self.custom_metadata_bytes_max = config.integer("remote.log.metadata.custom.metadata.max.bytes")
         self.index_ttl_ms = config.integer("remote.log.index.file.cache.ttl.ms")
         self.reads_waiting_max = config.integer("remote.log.reader.max.pending.tasks")

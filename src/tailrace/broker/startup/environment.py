@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from tailrace.broker.cluster.quorum_startup import Network
 from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.token_validators import FetchKeys
-from tailrace.broker.storage.cleaning import Work
+from tailrace.broker.storage.cleaning import Work as Chore
 from tailrace.log.disk.files import Files
 from tailrace.metrics.histogram import Histogram
 from tailrace.protocol.message import Message
+from tailrace.tiers.steps import Work
 from tailrace.tiers.stores.remote_store import RemoteStore
 
 
@@ -25,6 +26,7 @@ class RemoteHost:
     # Opens the remote store that a class name of Kafka and the settings with the prefix `rsm.config.` describe.
     open_store: Callable[[str, Mapping[str, str]], RemoteStore]
     submit: Callable[[str, Work, int], None]  # runs work on a thread of a lane, which has up to that many threads
+    abandon: Callable[[str, Work], None] = lambda lane, work: None  # replaces the thread of work that does not return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +36,10 @@ class Environment:
     new_id: Callable[[], bytes]  # returns 16 random bytes
     next_int: Callable[[int], int]  # returns a random number below its argument
 
-    submit: Callable[[Work], None]  # runs a chore on a worker thread
+    submit: Callable[[Chore], None]  # runs a chore on a worker thread
     has_workers: bool  # False: there are no worker threads, and `submit` runs a chore at once
     remote: RemoteHost | None  # remote stores and their threads; None: without tiered storage
-    submit_fetch: Callable[[Work], None]  # runs `fetch_keys`
+    submit_fetch: Callable[[Chore], None]  # runs `fetch_keys`
     fetch_keys: FetchKeys | None  # fetches the signing keys of identity providers, for OAUTHBEARER
 
     is_turn_over: Callable[[], bool]  # returns True if a running request should pause

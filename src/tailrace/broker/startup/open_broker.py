@@ -313,6 +313,7 @@ def _timed_parts(services: Services) -> TimedParts:
         ("log cleaning", services.cleaning),
         ("remote logs", services.remote_logs),
         ("remote reads", services.remote_reads),
+        ("calls of the remote store", services.store_calls),
         ("directory moves", services.moves),
         ("the controller", services.controller),
         ("long requests", services.long_requests),

@@ -16,6 +16,7 @@ from tailrace.broker.storage.remote.metadata_topic import MetadataTopic
 from tailrace.broker.storage.remote.remote_environment import RemoteEnvironment
 from tailrace.broker.storage.remote.remote_logs import RemoteLogs
 from tailrace.broker.storage.remote.remote_reads import ReadLimits, RemoteReads
+from tailrace.broker.storage.remote.store_calls import StoreCalls
 from tailrace.log.reading.log_read import LogRead
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.controller.remote_controller import RemoteController
@@ -25,7 +26,6 @@ from tailrace.quota.replication_quota import ReplicationQuota
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.tiers.copying import CopySettings
 from tailrace.tiers.reading.index_cache import IndexCache
-from tailrace.tiers.steps import Work
 from tailrace.waiting.purgatory import Purgatory
 
 COPY_TIMEOUT_MS = 600_000  # a copy of a segment that takes longer is ended, and begun again later
@@ -34,6 +34,7 @@ COPY_TIMEOUT_MS = 600_000  # a copy of a segment that takes longer is ended, and
 class RemoteParts(NamedTuple):
     remote_logs: RemoteLogs | None
     remote_reads: RemoteReads | None
+    store_calls: StoreCalls | None = None
 
     def read_now(
         self, key: TopicPartition, offset: Offset, max_bytes: int, wants_aborted: bool, now_ms: int
@@ -102,22 +103,24 @@ class _RemoteBuilder:
             timeout_ms=COPY_TIMEOUT_MS,
             custom_metadata_bytes_max=remote.custom_metadata_bytes_max,
         )
+        calls = StoreCalls(host.submit, host.abandon, self._threads_of, now_ms)
         environment = RemoteEnvironment(
-            submit=self._submit,
+            submit=calls.submit,
             is_turn_over=self._environment.is_turn_over,
             is_tiered=self._is_tiered,
             has_config_updates=lambda: updates.next_deadline_ms() is not None,
             pool_sizes=self._pool_sizes,
             task_interval_ms=remote.task_interval_ms,
+            retry_ms=self._retry_ms,
         )
         logs = RemoteLogs(
             partitions, MetadataTopic(remote, self._controller, writer), indexes, settings, environment, now_ms
         )
-        submit_read = partial(self._submit, "read")
+        submit_read = partial(calls.submit, "read")
         reads = RemoteReads(
             partitions, logs.get, indexes, store, self._quota("fetch"), purgatory, submit_read, self._read_limits
         )
-        return RemoteParts(logs, reads)
+        return RemoteParts(logs, reads, calls)
 
     def _integer(self, name: str) -> int:
         return self._config.current_integer(name, self._controller.image)
@@ -141,10 +144,16 @@ class _RemoteBuilder:
             self._integer("remote.log.reader.threads") + self._remote.reads_waiting_max,
         )
 
-    def _submit(self, lane: str, work: Work) -> None:
+    def _retry_ms(self, failures: int) -> int:
+        """Return the wait after the last of several failures in a row, with some jitter."""
+        first, largest, jitter = self._remote.retry
+        wait_ms = min(first << min(failures - 1, 40), largest)
+        spread = int(wait_ms * jitter)
+        return max(wait_ms - spread + self._environment.next_int(2 * spread + 1), 1)
+
+    def _threads_of(self, lane: str) -> int:
         copiers, expirers = self._pool_sizes()
-        threads = {"copy": copiers, "expiration": expirers, "read": self._integer("remote.log.reader.threads")}
-        self._host.submit(lane, work, threads[lane])
+        return {"copy": copiers, "expiration": expirers, "read": self._integer("remote.log.reader.threads")}[lane]
 
     def _is_tiered(self, topic_id: TopicId) -> bool:
         image = self._controller.image

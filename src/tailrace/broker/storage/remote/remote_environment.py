@@ -17,3 +17,4 @@ class RemoteEnvironment:
     has_config_updates: Callable[[], bool]  # True while changed settings have not reached all logs
     pool_sizes: Callable[[], tuple[int, int]]  # the current sizes of the pools for copies and expirations
     task_interval_ms: int
+    retry_ms: Callable[[int], int]  # returns the wait after a number of failures in a row

@@ -254,9 +254,11 @@ class RemoteLogs:
         self, one: RemotePartition, was_complete: bool | None, error: BaseException | None, now_ms: int
     ) -> None:
         self._end_of_task(one)
+        one.count_copy_failures(error is not None)
         wait_ms = self._environment.task_interval_ms
         if error is not None:
             _report(f"{one.key}: segments could not be copied to the remote store", error)
+            wait_ms = self._environment.retry_ms(one.copy_failures)
         elif not was_complete:
             wait_ms = _QUOTA_RETRY_MS
         one.end_copies(now_ms + wait_ms)
@@ -271,9 +273,12 @@ class RemoteLogs:
         self, one: RemotePartition, deleted: int | None, error: BaseException | None, now_ms: int
     ) -> None:
         self._end_of_task(one)
+        one.count_expiration_failures(error is not None)
+        wait_ms = self._environment.task_interval_ms
         if error is not None:
             _report(f"{one.key}: remote segments could not be deleted", error)
-        one.end_expiration(now_ms + self._environment.task_interval_ms)
+            wait_ms = self._environment.retry_ms(one.expiration_failures)
+        one.end_expiration(now_ms + wait_ms)
 
     def _end_of_task(self, one: RemotePartition) -> None:
         self._busy[one.place] -= 1

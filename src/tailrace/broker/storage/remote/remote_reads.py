@@ -60,11 +60,11 @@ class _Key(NamedTuple):
 class _Read:
     """A read in progress, or its result."""
 
-    __slots__ = ("answer", "began_ms")
+    __slots__ = ("answer", "ended_ms")
 
-    def __init__(self, now_ms: int) -> None:
-        self.began_ms = now_ms
+    def __init__(self) -> None:
         self.answer: RemoteAnswer | None = None
+        self.ended_ms = 0
 
 
 class RemoteReads:
@@ -88,7 +88,7 @@ class RemoteReads:
         self._purgatory = purgatory
         self._submit = submit
         self._limits = limits
-        self._reads: dict[_Key, _Read] = {}  # the oldest first
+        self._reads: dict[_Key, _Read] = {}  # results in the order of their ends
         self._kept_bytes = 0
         self._running = 0
 
@@ -122,7 +122,7 @@ class RemoteReads:
         return read.answer
 
     def _start(self, key: _Key, now_ms: int) -> _Read:
-        read = _Read(now_ms)
+        read = _Read()
         partition = self._partition_of(key.partition)
         if partition is None:
             read.answer = RemoteAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -158,6 +158,9 @@ class RemoteReads:
             partition.counters.fetched_bytes += result.size
             self._quota.record(result.size, now_ms)
             self._kept_bytes += len(result.records)
+        read.ended_ms = now_ms
+        if self._reads.pop(key, None) is not None:
+            self._reads[key] = read  # in the order of their ends
         self._purgatory.check(key.partition, now_ms)
         self._drop_old(now_ms)
 
@@ -210,7 +213,7 @@ class RemoteReads:
     def _drop_old(self, now_ms: int) -> None:
         """Drop results that no client has asked for again, and those that have no room."""
         for key, read in list(self._reads.items()):
-            is_old = now_ms - read.began_ms > RESULT_MS
+            is_old = now_ms - read.ended_ms > RESULT_MS
             has_room = self._kept_bytes <= RESULT_BYTES_MAX and len(self._reads) <= RESULTS_MAX
             if read.answer is None:
                 continue
@@ -223,7 +226,7 @@ class RemoteReads:
 
     def next_deadline_ms(self) -> int | None:
         first = next((read for read in self._reads.values() if read.answer is not None), None)
-        return None if first is None else first.began_ms + RESULT_MS + 1
+        return None if first is None else first.ended_ms + RESULT_MS + 1
 
 
 def _code_of(error: BaseException | None, key: TopicPartition, what: str) -> ErrorCode:
