@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tailrace
+from tailrace.client.admin import delete_topic
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.export import export_ledger
@@ -81,7 +84,7 @@ def test_deleted_records_are_an_error_or_skipped(tmp_path: Path) -> None:
     ledger = export_ledger.ExportLedger(str(out))
     settings = {"topics": ["plain"], "partitionBy": [], "valueFormat": None, "schema": None, "readCommitted": True}
     ledger.open(settings)
-    ledger.commit({TopicPartition("plain", 0): 5}, [])
+    ledger.commit({TopicPartition("plain", 0): 5}, [], {})
     ledger.close()
     segment = sorted((data / "plain-0").glob("*.log"))[0]
     for file in (data / "plain-0").glob(f"{segment.name[:20]}.*"):
@@ -156,3 +159,51 @@ def test_an_impossible_export_is_refused_in_one_sentence_without_writes(tmp_path
     (tmp_path / "mine" / "file").write_text("x")
     with pytest.raises(JobError, match="has files that are not from an export"):
         export(InlineSpark(), str(data), str(tmp_path / "mine"), topics=["orders"])
+
+
+def test_a_topic_that_was_created_again_is_refused(broker: tailrace.Broker, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    put(broker.bootstrap, "t", 0, numbered(10))
+    assert run(broker.bootstrap, out).records == 10
+    with ClusterClient(broker.bootstrap) as cluster:
+        delete_topic(cluster, "t")
+    broker.create_topic("t", partitions=2)
+    put(broker.bootstrap, "t", 0, numbered(30))  # ends after the exported offset: its records 10 to 29 look new
+    with pytest.raises(
+        JobError, match=r"topic t was deleted and created again: .*out has records of the topic with id"
+    ):
+        run(broker.bootstrap, out)
+    assert rows(out) == [(0, n) for n in range(10)]
+
+
+def test_a_topic_of_another_cluster_is_refused(broker: tailrace.Broker, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    put(broker.bootstrap, "t", 0, numbered(10))
+    run(broker.bootstrap, out)
+    with tailrace.Broker(tmp_path / "other") as other:
+        other.create_topic("t", partitions=2)
+        put(other.bootstrap, "t", 0, numbered(30))
+        with pytest.raises(JobError, match=r"t was deleted and created again|records of topic t in cluster"):
+            run(other.bootstrap, out)
+
+
+def test_a_log_that_has_lost_exported_records_is_refused(broker: tailrace.Broker, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    put(broker.bootstrap, "t", 0, numbered(10))
+    run(broker.bootstrap, out)
+    commit = out / "_tailrace" / "commits" / "00000000"
+    commit.write_text(commit.read_text().replace("10\n", "12\n", 1))
+    with pytest.raises(JobError, match=r"t-0 ends at offset 10, but .* up to 12: the log has lost records"):
+        run(broker.bootstrap, out)
+
+
+def test_an_export_of_a_version_without_ids_continues(broker: tailrace.Broker, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    put(broker.bootstrap, "t", 0, numbered(10))
+    run(broker.bootstrap, out)
+    path = out / "_tailrace" / "commits" / "00000000"
+    commit = json.loads(path.read_text())
+    del commit["topics"]
+    path.write_text(json.dumps(commit))
+    put(broker.bootstrap, "t", 0, numbered(5))
+    assert run(broker.bootstrap, out).records == 5

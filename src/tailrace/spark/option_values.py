@@ -21,6 +21,7 @@ _TIME = re.compile(r"([0-9]+)\s*(ms|s|m|min|h|d)?")
 _UNITS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SIZE = re.compile(r"([0-9]+)\s*([kmg]?)b?")
 _SIZES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+TOTAL_TIMEOUT = "kafka.default.api.timeout.ms"
 # Options about the cluster, for both source and sink.
 CLUSTER_OPTIONS = (
     "kafka.bootstrap.servers",
@@ -109,6 +110,12 @@ class OptionValues:
         if found is None or int(found[1]) == 0:
             raise WrongOption(f"{name} is {value!r}; it must be {expected}")
         return int(found[1]) * units[found[2] or ""]
+
+
+def client_settings_of(bootstrap: str, properties: Mapping[str, str]) -> ClientSettings:
+    """Return the client settings for properties of a Kafka client. Raise WrongOption if they are wrong."""
+    named = {"kafka.bootstrap.servers": bootstrap, **{f"kafka.{name}": value for name, value in properties.items()}}
+    return client_settings(OptionValues(named, OptionNames(own=(), kafka=CLUSTER_OPTIONS)), TOTAL_TIMEOUT)
 
 
 def client_settings(options: OptionValues, total_timeout: str) -> ClientSettings:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 
 import tailrace
 from tailrace.client.admin import delete_records, delete_topic
@@ -20,16 +21,21 @@ from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.groups.group_offsets import committed_offsets
 from tailrace.model.ids import TopicPartition
-from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.errors import JobError, can_heal
 from tailrace.spark.jobs.place import Place
 from tailrace.spark.source.group_commits import GroupCommits
 from tailrace.spark.source.options import WireOptions
 from tailrace.spark.source.transports.segment_feed import SegmentSlice
 from tailrace.spark.source.transports.wire_transport import FetchSlice
 from tailrace.spark.tables import round_writer
-from tailrace.spark.tables.follow import Follower, FollowPolicy
+from tailrace.spark.tables.follow import Follower, FollowPolicy, Progress
+from tailrace.spark.tables.formats.delta import DeltaTable
+from tailrace.spark.tables.formats.iceberg import IcebergTable
+from tailrace.spark.tables.row_form import PlainRows
 from tailrace.spark.tables.table_export import Exported, ExportSettings, TableExport
 from tailrace.spark.tables.topic_source import TopicSource
+from tailrace.spark.typed.typed_rows import TypedRows
+from tailrace.spark.typed.value_format import ValueFormat
 from tests.support.exported_tables import FORMATS, data_files, export, named_files, offsets, opened
 from tests.support.filled_topics import numbered, put
 from tests.support.inline_spark import InlineSpark
@@ -41,6 +47,9 @@ def broker(tmp_path: Path) -> Iterator[tailrace.Broker]:
         broker.create_topic("t", partitions=2)
         put(broker.bootstrap, "t", 0, numbered(10))
         yield broker
+
+
+QUICK = {"default.api.timeout.ms": "500", "request.timeout.ms": "500"}  # for tests with a broker that is away
 
 
 class Running:
@@ -59,13 +68,17 @@ class Running:
         group = policy.pop("group", None)
         commits = None if group is None else GroupCommits(group, WireOptions(bootstrap=bootstrap))
         settings = ExportSettings(
-            round_bytes=policy.pop("round_bytes", 1 << 30), allow_loss=policy.pop("allow_loss", False)
+            round_bytes=policy.pop("round_bytes", 1 << 30),
+            allow_loss=policy.pop("allow_loss", False),
+            form=policy.pop("rows", PlainRows()),
         )
+        report = policy.pop("report", lambda progress: None)
+        place, topic = Place.parse(bootstrap, policy.pop("client", {})), policy.pop("topic", "t")
         try:
-            with TopicSource(Place.parse(bootstrap), ["t"]) as source:
+            with TopicSource(place, [topic]) as source:
                 job = TableExport(InlineSpark(), source, opened(form, folder), settings)
                 policy = {"freshness_s": 0.05, **policy}
-                self.result = Follower(job, FollowPolicy(**policy), group=commits).run(self.stopped)
+                self.result = Follower(job, FollowPolicy(**policy), group=commits, report=report).run(self.stopped)
         except BaseException as error:
             self.error = error
 
@@ -217,6 +230,107 @@ def test_a_follower_that_retention_overtook_counts_the_lost_offsets(
     eventually(lambda: running.has_rows(15))
     result = running.stop()
     assert (result.records, result.lost) == (5, 5)
+
+
+# Errors that heal, and others
+
+
+class Outage:
+    """Lets every request to the catalog of a table fail while it is on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+        self.is_on = False
+        kind = IcebergTable if form == "iceberg" else DeltaTable
+        real = kind._load
+        self.attempts = 0
+
+        def load(table: Any) -> Any:
+            self.attempts += 1
+            if self.is_on:
+                raise JobError("the catalog is away", is_transient=can_heal(ConnectionError()))
+            return real(table)
+
+        monkeypatch.setattr(kind, "_load", load)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_follower_survives_the_restart_of_its_broker(form: str, broker: tailrace.Broker, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    reports: list[Progress] = []
+    running = Running(form, out, broker, report=reports.append, group="lake", longest_pause_s=0.2, client=QUICK)
+    eventually(lambda: running.has_rows(10))
+    broker.stop()
+    eventually(lambda: any(one.problem is not None for one in reports) or running.error is not None)
+    broker.start()
+    put(broker.bootstrap, "t", 0, numbered(5))
+    eventually(lambda: running.has_rows(15))
+    running.stop()
+    assert offsets(form, out) == [(0, n) for n in range(15)]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_follower_survives_an_outage_of_its_catalog(
+    form: str, broker: tailrace.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    outage = Outage(monkeypatch, form)
+    reports: list[Progress] = []
+    running = Running(form, out, broker, report=reports.append, first_pause_s=0.02, longest_pause_s=0.05)
+    eventually(lambda: running.has_rows(10))
+    outage.is_on = True
+    put(broker.bootstrap, "t", 0, numbered(5))
+    eventually(lambda: sum(one.problem == "the catalog is away" for one in reports) >= 3)
+    outage.is_on = False
+    eventually(lambda: running.has_rows(15))
+    assert running.stop().records == 15
+    pauses = [one.retry_s for one in reports if one.problem is not None]
+    assert pauses[:3] == [0.02, 0.04, 0.05]
+
+
+def test_a_group_with_members_ends_the_follower_with_one_sentence(broker: tailrace.Broker, tmp_path: Path) -> None:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "lake", "auto.offset.reset": "earliest"})
+    try:
+        consumer.subscribe(["t"])
+        assert consumer.poll(60) is not None  # it is a member now
+        running = Running("delta", tmp_path / "out", broker, group="lake")
+        eventually(lambda: running.error is not None)
+    finally:
+        consumer.close()
+    assert isinstance(running.error, JobError)
+    assert str(running.error).startswith("offsets cannot be committed to group lake: ")
+
+
+POISON = [(b"k", b'{"n": 1}'), (b"k", b"{"), (b"k", None), (b"k", b'{"n": "text"}'), (b"k", b'{"n": 2}')]
+
+
+@pytest.mark.parametrize(("on_error", "rows"), [("keep", 5), ("drop", 3)])
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_follower_counts_values_that_cannot_be_decoded_and_continues(
+    form: str, on_error: str, rows: int, broker: tailrace.Broker, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    typed = TypedRows(ValueFormat("json", b"n bigint"), on_error=on_error)
+    broker.create_topic("typed", partitions=1)
+    running = Running(form, out, broker, topic="typed", rows=typed)
+    for number in range(2):
+        put(broker.bootstrap, "typed", 0, POISON)
+        eventually(lambda number=number: running.has_rows((number + 1) * rows))
+    assert running.stop().broken == 4
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_round_that_fails_before_its_commit_leaves_no_files(
+    form: str, broker: tailrace.Broker, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    broker.create_topic("typed", partitions=1)
+    put(broker.bootstrap, "typed", 0, POISON)
+    strict = TypedRows(ValueFormat("json", b"n bigint"), on_error="fail")
+    for _ in range(3):
+        with pytest.raises(JobError, match="the record at offset 1 of typed-0 cannot be decoded"):
+            export(form, out, broker.bootstrap, topics=["typed"], form=strict)
+    assert not list(out.rglob("_tailrace/*.json"))
+    assert not data_files(form, out)
 
 
 # Files first, then the network

@@ -65,7 +65,7 @@ def test_a_malformed_size_is_refused(text: str) -> None:
             ["--to", "delta", "--latest", "--value-format", "string", "--key-format", "string"],
             "--latest compares the bytes of keys",
         ),
-        (["--to", "delta", "--latest", "--merge-every", "2"], "--latest leaves no small files to merge"),
+        (["--to", "delta", "--follow", "--latest", "--merge-every", "2"], "--latest leaves no small files to merge"),
         (["--to", "delta", "--latest", "--buckets", "5000"], "a table has at most 4,096 buckets, not 5,000"),
     ],
 )

@@ -45,6 +45,16 @@ class ClientProperties:
 
 def client_properties(profile: Profile, command_config: str | None, pairs: Sequence[str]) -> ClientProperties:
     """Return the settings of all sources. Raise CommandError if they are malformed or contradict each other."""
+    found = client_mapping(profile, command_config, pairs)
+    client_id = found.pop(CLIENT_ID, DEFAULT_CLIENT_ID)
+    try:
+        return ClientProperties(security=security_of(found), client_id=client_id)
+    except ClientError as error:
+        raise CommandError(f"{_origin(command_config, profile, pairs)}: {error}") from error
+
+
+def client_mapping(profile: Profile, command_config: str | None, pairs: Sequence[str]) -> dict[str, str]:
+    """Return the settings of all sources, with the names of Kafka's Java clients."""
     found: dict[str, str] = {}
     path = profile.command_config if command_config is None else command_config
     if path == "":
@@ -53,11 +63,7 @@ def client_properties(profile: Profile, command_config: str | None, pairs: Seque
         found |= {name: text for name, text in _file(path).items() if name in KNOWN}
     found |= _only_known(profile.settings, "the profile")
     found |= _only_known(dict(_pair(text) for text in pairs), "-X")
-    client_id = found.pop(CLIENT_ID, DEFAULT_CLIENT_ID)
-    try:
-        return ClientProperties(security=security_of(_translated(found)), client_id=client_id)
-    except ClientError as error:
-        raise CommandError(f"{_origin(command_config, profile, pairs)}: {error}") from error
+    return _translated(found)
 
 
 def _origin(command_config: str | None, profile: Profile, pairs: Sequence[str]) -> str:

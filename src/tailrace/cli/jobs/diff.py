@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
+from tailrace.cli.jobs.job import Verbs, add_connection, add_spark, client_of, other_client, spark_for
 from tailrace.cli.output import count_text, json_document, print_lines, table
 from tailrace.cli.parsing.options import described, positive
 
@@ -61,6 +61,7 @@ def add(verbs: Verbs) -> None:
         default=10,
         help="maximum number of ranges and of records to list for each partition (default: 10)",
     )
+    add_connection(diff, "THERE")
     add_spark(diff)
     diff.set_defaults(run="tailrace.cli.jobs.diff:run")
 
@@ -68,6 +69,7 @@ def add(verbs: Verbs) -> None:
 def run(options: argparse.Namespace) -> int:
     from tailrace.spark.jobs.diff.diff import diff
 
+    client, there_client = client_of(options), other_client(options, "THERE")
     with spark_for(options, "diff") as spark:
         found = diff(
             spark,
@@ -77,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
             ignore=options.ignore,
             read_committed=options.isolation == "read_committed",
             kept=options.max,
+            client=client,
+            there_client=there_client,
         )
     if options.json:
         print_lines(json_document(found.to_json()))

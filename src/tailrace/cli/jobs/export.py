@@ -6,7 +6,7 @@ import argparse
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.jobs.export_typed import FORMATS, OPTIONS, add_typed
-from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
+from tailrace.cli.jobs.job import Verbs, add_connection, add_spark, client_of, spark_for
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
 from tailrace.cli.parsing.options import described, natural, positive, seconds, size
 
@@ -25,6 +25,8 @@ _ONLY = {
     "target_file_size": ("iceberg", "delta"),
     "round_size": ("iceberg", "delta"),
     "keep_snapshots": ("iceberg", "delta"),
+    "freshness": ("iceberg", "delta"),
+    "merge_every": ("iceberg", "delta"),
     "batch_offsets": ("parquet",),
     "schema": ("parquet",),
     **dict.fromkeys(OPTIONS, ("iceberg", "delta")),
@@ -76,6 +78,7 @@ def add(verbs: Verbs) -> None:
     _add_follow(export)
     add_typed(export)
     _add_parquet(export)
+    add_connection(export)
     add_spark(export)
     export.set_defaults(run="tailrace.cli.jobs.export:run")
 
@@ -91,7 +94,8 @@ def _add_common(export: argparse.ArgumentParser) -> None:
         "--partition-by",
         metavar="COLUMNS",
         default="",
-        help="partitions of the output, separated by commas: topic, partition, date, hour (of the record's timestamp)",
+        help="partitions of the output, separated by commas: topic, date, hour (of the record's timestamp), and for "
+        "iceberg and delta partition",
     )
     export.add_argument(
         "--uncommitted", action="store_true", help="export records of aborted and open transactions as well"
@@ -181,7 +185,6 @@ def _add_follow(export: argparse.ArgumentParser) -> None:
         "--freshness",
         metavar="SECONDS",
         type=seconds,
-        default=60.0,
         help="commit records at the latest after this time (default: 60)",
     )
     follow.add_argument(
@@ -196,9 +199,15 @@ def _add_follow(export: argparse.ArgumentParser) -> None:
     follow.add_argument(
         "--keep-snapshots",
         metavar="HOURS",
-        type=positive,
-        help="remove snapshots older than this, and the files that only they need (default: keep all, with --latest 1)",
+        type=_hours,
+        help="remove snapshots older than this, and the files that only they need; all: keep all (default: for iceberg "
+        "24, for delta 168, with --latest 1)",
     )
+
+
+def _hours(text: str) -> int:
+    """Return a number of hours; 0 for `all`."""
+    return 0 if text == "all" else positive(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -212,12 +221,18 @@ def run(options: argparse.Namespace) -> int:
         return run_tables(options)
     if options.value_format == "string":
         raise CommandError("--value-format string is for --to iceberg and delta, not for --to parquet")
+    if "partition" in options.partition_by.split(","):
+        raise CommandError(
+            "an export to parquet cannot be partitioned by partition, only by topic, date and hour: each file has "
+            "records of one partition, which its name begins with"
+        )
     return _run_parquet(options)
 
 
 def _run_parquet(options: argparse.Namespace) -> int:
     from tailrace.spark.jobs.export.export import export
 
+    client = client_of(options)
     with spark_for(options, "export") as spark:
         found = export(
             spark,
@@ -231,6 +246,7 @@ def _run_parquet(options: argparse.Namespace) -> int:
             compression=options.compression,
             batch_offsets=options.batch_offsets or BATCH_OFFSETS,
             fail_on_data_loss=not options.allow_loss,
+            client=client,
         )
     if options.json:
         ends: dict[str, dict[str, int]] = {}

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.jobs.export_typed import row_form
-from tailrace.cli.jobs.job import spark_for
+from tailrace.cli.jobs.job import client_of, spark_for
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
 
 if TYPE_CHECKING:
+    from tailrace.spark.jobs.place import Place
     from tailrace.spark.tables.follow import Progress
     from tailrace.spark.tables.formats.table import Table
     from tailrace.spark.tables.round_writer import RoundWriter
@@ -24,7 +25,17 @@ if TYPE_CHECKING:
 
 _ROUND_BYTES = 2 * 1024**3  # of a follower, and of tasks that hold the records of a bucket in memory
 _MERGE_EVERY = 8  # rounds of a follower
+_FRESHNESS_S = 60.0
+# A day of commits once a minute is 1,440 snapshots. A file that no commit of a Delta table names may be of another
+# program, so these have a week, as in Delta itself.
+_SNAPSHOT_HOURS = {"iceberg": 24, "delta": 168}
 _LATEST_SNAPSHOT_HOURS = 1  # each round of --latest leaves a whole copy of the files that it replaced
+_FOLLOW_ONLY = {
+    "group": "commits no offsets to a group",
+    "keep_snapshots": "removes no snapshots",
+    "freshness": "exports what there is",
+    "merge_every": "merges no files",
+}
 
 
 def run_tables(options: argparse.Namespace) -> int:
@@ -32,17 +43,16 @@ def run_tables(options: argparse.Namespace) -> int:
     from tailrace.spark.tables.table_export import TableExport, export_once
     from tailrace.spark.tables.topic_source import TopicSource
 
-    if options.group is not None and not options.follow:
-        raise CommandError("--group needs --follow: a single run commits no offsets to a group")
-    if options.keep_snapshots is not None and not options.follow:
-        raise CommandError("--keep-snapshots needs --follow: a single run removes no snapshots")
-    settings, table = _settings(options), _table(options)
+    for name, why in _FOLLOW_ONLY.items():
+        if getattr(options, name) is not None and not options.follow:
+            raise CommandError(f"--{name.replace('_', '-')} needs --follow: a single run {why}")
+    settings, table, client = _settings(options), _table(options), client_of(options)
     with spark_for(options, "export") as spark:
-        place = Place.parse(options.source)
+        place = Place.parse(options.source, client)
         files = None if options.files is None else Place.parse(options.files)
         with TopicSource(place, options.topic, files=files, read_committed=not options.uncommitted) as source:
             export = TableExport(spark, source, table, settings)
-            found = _follow(options, export, place.bootstrap) if options.follow else export_once(export)
+            found = _follow(options, export, place) if options.follow else export_once(export)
     _print(options, found)
     return 0
 
@@ -104,24 +114,26 @@ def _rounds(options: argparse.Namespace) -> RoundWriter:
         raise CommandError(str(error)) from None
 
 
-def _follow(options: argparse.Namespace, export: Any, bootstrap: str | None) -> Exported:
+def _follow(options: argparse.Namespace, export: Any, place: Place) -> Exported:
     from tailrace.spark.jobs.spark_session import first_sentence
     from tailrace.spark.source.group_commits import GroupCommits
-    from tailrace.spark.source.options import WireOptions
     from tailrace.spark.tables.follow import Follower, FollowPolicy
 
-    hours = options.keep_snapshots or (_LATEST_SNAPSHOT_HOURS if options.latest else None)
+    hours = options.keep_snapshots
+    if hours is None:
+        hours = _LATEST_SNAPSHOT_HOURS if options.latest else _SNAPSHOT_HOURS[options.to]
     policy = FollowPolicy(
-        freshness_s=options.freshness,
+        freshness_s=options.freshness or _FRESHNESS_S,
         merge_every=_MERGE_EVERY if options.merge_every is None else options.merge_every,
-        keep_snapshots_s=None if hours is None else hours * 3600.0,
+        keep_snapshots_s=None if hours == 0 else hours * 3600.0,
     )
     with ExitStack() as stack:
         group = None
         if options.group is not None:
-            if bootstrap is None:
+            wire = place.wire()
+            if wire is None:
                 raise CommandError(f"--group needs the address of a cluster, and {options.source} is a directory")
-            group = GroupCommits(options.group, WireOptions(bootstrap=bootstrap), table=export.table.name)
+            group = GroupCommits(options.group, wire, table=export.table.name)
             stack.callback(group.close)
         stopped = stack.enter_context(stop_signals())
         line = stack.enter_context(progress_line())
@@ -159,14 +171,14 @@ def stop_signals() -> Iterator[threading.Event]:
 def progress_line() -> Iterator[Any]:
     """Yield a function that shows progress: as one changing line on a terminal, else as a line for each commit."""
     is_terminal = sys.stderr.isatty()
-    shown = 0
+    shown: tuple[int, str | None] = (0, None)
 
     def show(progress: Progress) -> None:
         nonlocal shown
-        total = progress.total
-        if not is_terminal and total.commits == shown:
+        state = progress.total.commits, progress.problem
+        if not is_terminal and state == shown:
             return
-        shown = total.commits
+        shown = state
         text = progress_text(progress)
         if is_terminal:
             sys.stderr.write(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}")
@@ -183,6 +195,8 @@ def progress_line() -> Iterator[Any]:
 
 def progress_text(progress: Progress) -> str:
     total, merged = progress.total, progress.merged
+    if progress.problem is not None:
+        return f"trying again in {progress.retry_s:.0f} s: {progress.problem}"
     parts = [
         count_text(total.records, "record"),
         count_text(total.commits, "commit"),

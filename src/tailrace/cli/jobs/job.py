@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import report_progress
-from tailrace.cli.parsing.options import add_json, natural
+from tailrace.cli.parsing.options import COMMAND_CONFIG, PROFILE, add_client, add_json, natural, seconds
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -40,6 +40,57 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="topic config that overrides the metadata in the directory (may be repeated)",
     )
+
+
+def add_connection(parser: argparse.ArgumentParser, other: str | None = None) -> None:
+    """Add the options of jobs that connect to clusters; `other` is the word for a second cluster."""
+    group = parser.add_argument_group("connection")
+    group.add_argument("--profile", metavar="NAME", help=f"{PROFILE}, for its settings; the address is an argument")
+    add_client(group)
+    if other is not None:
+        word = other.lower()
+        only = f"for {other}, instead of the other settings"
+        group.add_argument(f"--{word}-profile", metavar="NAME", help=f"{PROFILE}, {only}")
+        group.add_argument(f"--{word}-command-config", metavar="FILE", help=f"{COMMAND_CONFIG}; {only}")
+    group.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=60.0,
+        help="time limit of a request with its retries (default: 60)",
+    )
+
+
+def client_of(options: argparse.Namespace) -> dict[str, str]:
+    """Return the settings of the Kafka client of a job."""
+    from tailrace.cli.connection.client_properties import client_mapping, client_properties
+    from tailrace.cli.connection.profiles import chosen_profile
+
+    sources = chosen_profile(options), options.command_config, options.client_settings
+    client_properties(*sources)
+    return {**client_mapping(*sources), **_time_limits(options)}
+
+
+def other_client(options: argparse.Namespace, other: str) -> dict[str, str] | None:
+    """Return the settings for a second cluster; None if they are those of the first one."""
+    from tailrace.cli.connection.client_properties import client_mapping, client_properties
+    from tailrace.cli.connection.profiles import NO_PROFILE, profiles_path, read_profile
+
+    name, config = (getattr(options, f"{other.lower()}_{what}") for what in ("profile", "command_config"))
+    if name is None and config is None:
+        return None
+    sources = NO_PROFILE if name is None else read_profile(profiles_path(), name), config, ()
+    client_properties(*sources)
+    return {**client_mapping(*sources), **_time_limits(options)}
+
+
+def _time_limits(options: argparse.Namespace) -> dict[str, str]:
+    timeout_ms = max(1, int(options.timeout * 1000))
+    return {
+        "default.api.timeout.ms": str(timeout_ms),
+        "request.timeout.ms": str(min(30_000, timeout_ms)),
+        "socket.connection.setup.timeout.ms": str(min(10_000, timeout_ms)),
+    }
 
 
 def add_spark(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
+from tailrace.cli.jobs.job import Verbs, add_connection, add_spark, client_of, spark_for
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
 from tailrace.cli.parsing.options import ENCODINGS, described, positive
 
@@ -49,6 +49,7 @@ def add(verbs: Verbs) -> None:
         help="assign new offsets after the end of the log, ignore those of the files",
     )
     _add_writing_options(load)
+    add_connection(load)
     add_spark(load)
     load.set_defaults(run="tailrace.cli.jobs.load:run")
 
@@ -102,6 +103,7 @@ def run(options: argparse.Namespace) -> int:
     from tailrace.spark.jobs.load.load import load
 
     config = dict(split_setting(text) for text in options.config)
+    client = client_of(options)
     with spark_for(options, "load") as spark:
         found = load(
             spark,
@@ -118,6 +120,7 @@ def run(options: argparse.Namespace) -> int:
             staging=options.staging,
             bootstrap=options.bootstrap,
             state=options.state,
+            client=client,
         )
     if options.json:
         print_lines(json_document(found.to_json()))

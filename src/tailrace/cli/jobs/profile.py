@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
+from tailrace.cli.jobs.job import Verbs, add_connection, add_spark, client_of, spark_for
 from tailrace.cli.output import json_document, print_lines, table
 from tailrace.cli.parsing.options import described
 
@@ -40,6 +40,7 @@ def add(verbs: Verbs) -> None:
     profile.add_argument(
         "--output", metavar="DIR", help="directory to write profile.html (with charts) and profile.json"
     )
+    add_connection(profile)
     add_spark(profile)
     profile.set_defaults(run="tailrace.cli.jobs.profile:run")
 
@@ -48,8 +49,9 @@ def run(options: argparse.Namespace) -> int:
     from tailrace.spark.jobs.profile.page import summary, write_page
     from tailrace.spark.jobs.profile.profile import key_text, profile
 
+    client = client_of(options)
     with spark_for(options, "profile") as spark:
-        found = profile(spark, options.place, topics=options.topic, batches_only=options.batches_only)
+        found = profile(spark, options.place, topics=options.topic, batches_only=options.batches_only, client=client)
         written = write_page(found, options.output) if options.output else []
     if options.json:
         print_lines(json_document(found.to_json()))

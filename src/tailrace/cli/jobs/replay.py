@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
+from tailrace.cli.jobs.job import Verbs, add_connection, add_spark, client_of, other_client, spark_for
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
 from tailrace.cli.parsing.options import described, natural, positive, timestamp
 
@@ -54,6 +54,7 @@ def add(verbs: Verbs) -> None:
         "--provenance", action="store_true", help="add a header tailrace.source: FROM/topic-partition@offset"
     )
     replay.add_argument("--rate", metavar="N", type=positive, help="maximum records per second, over all partitions")
+    add_connection(replay, "TO")
     add_spark(replay)
     replay.set_defaults(run="tailrace.cli.jobs.replay:run")
 
@@ -61,6 +62,7 @@ def add(verbs: Verbs) -> None:
 def run(options: argparse.Namespace) -> int:
     from tailrace.spark.jobs.replay.replay import ReplayRange, replay
 
+    client, target_client = client_of(options), other_client(options, "TO")
     with spark_for(options, "replay") as spark:
         found = replay(
             spark,
@@ -77,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
             create=options.create,
             provenance=options.provenance,
             rate=options.rate,
+            client=client,
+            target_client=target_client,
         )
     if options.json:
         print_lines(json_document(found.to_json()))

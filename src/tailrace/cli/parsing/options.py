@@ -10,6 +10,8 @@ Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_METRICS = "127.0.0.1:9404"
 ENCODINGS = ("utf8", "base64", "hex")
+PROFILE = "cluster in ~/.config/tailrace/profiles.toml"
+COMMAND_CONFIG = "properties file of a Kafka client, for a secured listener: security.protocol, ssl.…, sasl.…"
 DRY_RUN = "let the broker validate the request, and change nothing"
 
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
@@ -100,12 +102,20 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         help="broker to connect to first, or several separated by commas "
         f"(default: that of --profile, then $TAILRACE_BOOTSTRAP, then {DEFAULT_BOOTSTRAP})",
     )
-    group.add_argument("--profile", metavar="NAME", help="cluster in ~/.config/tailrace/profiles.toml")
+    group.add_argument("--profile", metavar="NAME", help=PROFILE)
+    add_client(group)
     group.add_argument(
-        "--command-config",
-        metavar="FILE",
-        help="properties file of a Kafka client, for a secured listener: security.protocol, ssl.…, sasl.…",
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=30.0,
+        help="time limit of a request with its retries (default: 30)",
     )
+
+
+def add_client(group: argparse._ActionsContainer) -> None:
+    """Add the options with settings of a Kafka client."""
+    group.add_argument("--command-config", metavar="FILE", help=COMMAND_CONFIG)
     group.add_argument(
         "-X",
         dest="client_settings",
@@ -113,13 +123,6 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="a setting of a Kafka client or of kcat; overrides the file (may be repeated)",
-    )
-    group.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=seconds,
-        default=30.0,
-        help="time limit of a request with its retries (default: 30)",
     )
 
 

@@ -20,8 +20,8 @@ from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
-from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.spark_session import first_sentence
+from tailrace.spark.jobs.errors import JobError, TasksFailed
+from tailrace.spark.jobs.spark_session import first_sentence, is_of_machines
 from tailrace.spark.jobs.task_progress import TaskProgress
 from tailrace.spark.worker_process import freeze_imports
 
@@ -121,4 +121,5 @@ def _collect(spark: Any, rdd: Any, label: str) -> list[Any]:
         try:
             return list(rdd.collect())
         except Exception as error:
-            raise JobError(f"{label} failed: {first_sentence(error)}") from error
+            text = first_sentence(error)
+            raise TasksFailed(f"{label} failed: {text}", is_transient=is_of_machines(str(error))) from error

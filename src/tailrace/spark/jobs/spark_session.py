@@ -19,6 +19,11 @@ from tailrace.spark.java import JavaMissing
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.sessions import session
 
+_OF_MACHINES = re.compile(
+    r"^(?:\w+\.)*(?:OSError|IOError|TimeoutError|\w*Connection\w*Error): |ExecutorLost|exited unexpectedly",
+    re.M,
+)
+
 
 @contextmanager
 def job_session(name: str, *, master: str = "local[*]", confs: Mapping[str, str] | None = None) -> Iterator[Any]:
@@ -86,6 +91,11 @@ def _first_error(path: str) -> str | None:
     with open(path, encoding="utf-8", errors="replace") as file:
         lines = [line.strip() for line in file]
     return next((line for line in lines if "Exception" in line or line.startswith("Error")), None)
+
+
+def is_of_machines(text: str) -> bool:
+    """Return True if the error of a stage is that of a disk, a network or a worker, not of the program."""
+    return bool(_OF_MACHINES.search(text))
 
 
 def first_sentence(error: BaseException) -> str:

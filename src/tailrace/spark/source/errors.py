@@ -8,7 +8,9 @@ from tailrace.model.ids import Offset, TopicPartition
 
 
 class SourceError(Exception):
-    """The base class of errors of the source."""
+    """The base class of errors of the source. `is_transient` is True if a later try may succeed."""
+
+    is_transient = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors are pickled from a task to the driver. The default would call __init__ with the message only.
@@ -50,6 +52,10 @@ class DamagedLog(SourceError):
 
 class Unreadable(SourceError):
     """The files, or the cluster, cannot be reached or read."""
+
+    def __init__(self, text: str, *, is_transient: bool = False) -> None:
+        super().__init__(text)
+        self.is_transient = is_transient
 
 
 class NotCommitted(SourceError):

@@ -15,7 +15,7 @@ from tailrace.client.settings import ClientSettings
 from tailrace.model.ids import TopicPartition
 from tailrace.object_stores.settings import StoreSettings
 from tailrace.object_stores.store_address import Place
-from tailrace.spark.option_values import CLUSTER_OPTIONS, OptionNames, OptionValues, client_settings
+from tailrace.spark.option_values import CLUSTER_OPTIONS, TOTAL_TIMEOUT, OptionNames, OptionValues, client_settings
 from tailrace.spark.source.errors import WrongOption
 from tailrace.spark.source.planning.offset_ranges import (
     AT_EARLIEST,
@@ -58,7 +58,7 @@ _OWN = (
 _KAFKA = (
     *CLUSTER_OPTIONS,
     "kafka.isolation.level",
-    "kafka.default.api.timeout.ms",
+    TOTAL_TIMEOUT,
     "kafka.fetch.min.bytes",
     "kafka.fetch.max.bytes",
     "kafka.fetch.max.wait.ms",
@@ -344,7 +344,7 @@ def _wire(options: OptionValues) -> WireOptions | None:
     bootstrap = options.get("kafka.bootstrap.servers")
     if bootstrap is None:
         return None
-    settings = client_settings(options, "kafka.default.api.timeout.ms")
+    settings = client_settings(options, TOTAL_TIMEOUT)
     defaults = WireOptions(bootstrap=bootstrap)
     return WireOptions(
         bootstrap=bootstrap,

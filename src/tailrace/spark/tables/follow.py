@@ -7,6 +7,9 @@ Small files are merged in a thread, while the next rounds run.
 A round is due when a file of the target size could be filled, or when the oldest waiting records are as old as the
 freshness target. It has a bounded number of bytes, so that a follower that is far behind commits what it has. The next
 round starts at once while more than that is waiting.
+
+A broker, a catalog or an object store may restart: after an error that a later try may heal, the follower reports it
+and tries again after a pause, which doubles with each failure in a row. Other errors end it.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from threading import Event
 from typing import NamedTuple
 
 from tailrace.model.ids import Offset, TopicPartition
+from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.place import as_job_errors
 from tailrace.spark.source.group_commits import GroupCommits
 from tailrace.spark.tables.background_merge import BackgroundMerge
 from tailrace.spark.tables.formats.table import Merged
@@ -32,6 +37,8 @@ class FollowPolicy:
     merge_every: int = 8  # rounds; 0: never
     keep_snapshots_s: float | None = None  # None: snapshots are not removed
     expire_every_s: float = 3600.0
+    first_pause_s: float = 1.0  # after a failure
+    longest_pause_s: float = 60.0
 
 
 class Progress(NamedTuple):
@@ -40,6 +47,8 @@ class Progress(NamedTuple):
     total: Exported
     lag: int  # offsets that are not in the table
     merged: Merged
+    problem: str | None = None  # an error, after which the follower tries again
+    retry_s: float = 0.0
 
 
 class Follower:
@@ -61,27 +70,43 @@ class Follower:
         self._merging = BackgroundMerge(export.merge)
         self._ends: dict[TopicPartition, Offset] = {}  # where the table ends
         self._waiting_since: float | None = None
+        self._known_lag = 0
         self._rounds = 0
         self._expired_at = clock()
 
     def run(self, stopped: Event) -> Exported:
         """Export until `stopped` is set. The round that runs then is completed."""
         self._export.open()
+        failures = 0
         while not stopped.is_set():
-            lag = self._lag()
-            self._report(Progress(self._total, lag, self._merging.merged))
-            if not self._is_due(lag):
-                stopped.wait(min(POLL_S, self._policy.freshness_s / 4))
-                continue
-            done = self._export.run_round()
-            self._waiting_since = None
-            if done is None:
-                continue
-            self._note(done)
-            if not stopped.is_set():
-                self._maintain()
+            try:
+                self._step(stopped)
+                failures = 0
+            except JobError as error:
+                if not error.is_transient:
+                    raise
+                pause = min(self._policy.longest_pause_s, self._policy.first_pause_s * 2.0 ** min(failures, 30))
+                failures += 1
+                self._report(Progress(self._total, self._known_lag, self._merging.merged, str(error), pause))
+                stopped.wait(pause)
         self._merging.wait()
         return self._total
+
+    def _step(self, stopped: Event) -> None:
+        """Run a round if one is due, else wait a moment."""
+        lag = self._known_lag = self._lag()
+        self._report(Progress(self._total, lag, self._merging.merged))
+        if not self._is_due(lag):
+            stopped.wait(min(POLL_S, self._policy.freshness_s / 4))
+            return
+        done = self._export.run_round()
+        self._waiting_since = None
+        if done is None:
+            self._ends = {}  # another export has moved the ends, or a lost answer was a success
+            return
+        self._note(done)
+        if not stopped.is_set():
+            self._maintain()
 
     def _lag(self) -> int:
         """Return the offsets that the topics have and the table does not."""
@@ -104,7 +129,8 @@ class Follower:
         self._total.add(done)
         self._ends = dict(done.ends or {})
         if self._group is not None:
-            self._group.commit(self._ends)
+            with as_job_errors():
+                self._group.commit(self._ends)
         self._report(Progress(self._total, done.lag, self._merging.merged))
 
     def _maintain(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.source.transports.topic_identity import TopicIdentity
+from tailrace.spark.source.transports.topic_identity import TopicIdentity, changed_text
 
 PREFIX = "tailrace.offsets."  # followed by the name of the topic: a property of an Iceberg snapshot
 COMMIT = "tailrace.commit"  # the id of the round that made a commit
@@ -20,6 +20,10 @@ COMMIT = "tailrace.commit"  # the id of the round that made a commit
 
 class Overtaken(JobError):
     """Another export has added records that a round was about to add."""
+
+
+class CommitUnknown(JobError):
+    """No answer shows if a commit has succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +69,9 @@ class TableEnds:
         """Raise JobError if a topic is not the one that the table has."""
         for topic, here in identities.items():
             there = self.topics.get(topic)
-            if there is None or not there.identity.differs(here):
-                continue
-            if there.identity.topic_id and here.topic_id not in ("", there.identity.topic_id):
-                raise JobError(
-                    f"topic {topic} was deleted and created again: table {table} has records of the topic with id "
-                    f"{there.identity.topic_id}, but its id is now {here.topic_id}; export into another table"
-                )
-            raise JobError(
-                f"table {table} has records of topic {topic} in cluster {there.identity.cluster_id}, but this is "
-                f"cluster {here.cluster_id}; export into another table"
-            )
+            text = None if there is None else changed_text(f"table {table}", topic, there.identity, here)
+            if text is not None:
+                raise JobError(f"{text}; export into another table")
 
 
 @dataclass(frozen=True, slots=True)

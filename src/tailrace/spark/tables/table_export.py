@@ -8,17 +8,18 @@ names them. A later round deletes them as soon as that round can no longer be co
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from tailrace.model.ids import Offset, TopicPartition
-from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.errors import JobError, TasksFailed
 from tailrace.spark.tables.formats.table import Merged, Table
 from tailrace.spark.tables.round_files import RoundFiles
 from tailrace.spark.tables.round_plan import RoundPlan, plan_round
 from tailrace.spark.tables.round_writer import Append, RoundInput, RoundWriter
 from tailrace.spark.tables.row_form import PlainRows, RowForm
-from tailrace.spark.tables.table_ends import Overtaken, Round
+from tailrace.spark.tables.table_ends import CommitUnknown, Overtaken, Round
 from tailrace.spark.tables.throughput import Throughput
 from tailrace.spark.tables.topic_source import Offsets, TopicSource
 from tailrace.spark.tables.write_task import RecordsLost, Written
@@ -186,8 +187,11 @@ class TableExport:
         try:
             wanted = RoundInput(round_, slices, self._form, layout, size)
             written = settings.rounds.write(self._spark, self.table, wanted)
-        except (Overtaken, RecordsLost):
-            self._files.discard(round_)  # the table refused the round, so no commit names its files
+        except (CommitUnknown, TasksFailed):
+            raise  # the round may be committed, or its tasks may still write: a later round deletes the files
+        except JobError:
+            with suppress(JobError):  # the first error is the interesting one
+                self._files.discard(round_)
             raise
         files = [file for one in written for file in one.files]
         self._files.end(round_, files)

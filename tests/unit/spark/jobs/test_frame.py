@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tailrace.spark.jobs import task_progress
-from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.errors import JobError, can_heal
 from tailrace.spark.jobs.job import run_grouped, run_tasks
 from tailrace.spark.jobs.packing import pack
 from tailrace.spark.jobs.spark_session import first_sentence
@@ -135,3 +136,27 @@ def test_job_help_has_examples_and_wrong_options_are_refused(verb: str) -> None:
     wrong = tailrace("job", verb, "/nowhere", "--conf", "driver.memory=1g")
     assert wrong.status == 2
     assert "is not a Spark setting: write spark.NAME=VALUE" in wrong.err
+
+
+def test_an_error_of_a_task_keeps_its_chance_to_heal() -> None:
+    for is_transient in (False, True):
+        error = pickle.loads(pickle.dumps(JobError("the broker is away", is_transient=is_transient)))
+        assert (str(error), error.is_transient) == ("the broker is away", is_transient)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ConnectionError("refused"), True),
+        (TimeoutError("late"), True),
+        (RuntimeError("status 503"), True),
+        (PermissionError("no"), False),
+        (KeyError("typo"), False),
+        (ValueError("a wrong table"), False),
+        (type("NoSuchTableError", (Exception,), {})("gone"), False),
+        (JobError("two schemas"), False),
+        (JobError("away", is_transient=True), True),
+    ],
+)
+def test_errors_of_networks_heal_and_mistakes_do_not(error: Exception, expected: bool) -> None:
+    assert can_heal(error) is expected

@@ -16,7 +16,15 @@ from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.jobs.diff.record_diff import FIELDS, Difference, RecordDiff, Span, compared_fields
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.job import run_tasks
-from tailrace.spark.jobs.place import Place, as_job_errors, other_name, topic_pairs, whole_slice
+from tailrace.spark.jobs.place import (
+    NO_PROPERTIES,
+    ClientProperties,
+    Place,
+    as_job_errors,
+    other_name,
+    topic_pairs,
+    whole_slice,
+)
 from tailrace.spark.source.options import ReadOptions
 from tailrace.spark.source.planning.offset_ranges import OffsetRange
 from tailrace.spark.source.slice_reader import ReadPlan, read_slice
@@ -71,12 +79,15 @@ def diff(
     ignore: Iterable[str] = (),
     read_committed: bool = False,
     kept: int = 10,
+    client: ClientProperties = NO_PROPERTIES,
+    there_client: ClientProperties | None = None,
 ) -> DiffReport:
     """Compare two copies. `here` and `there` are each a data directory or the address of a cluster.
 
     `topics` are the topics to compare, by default all that are not internal; `orders:copy` compares orders in `here`
     with copy in `there`. `ignore` has offsets, timestamps or headers. `kept` is the maximum number of ranges and of
-    differing records in the report of each partition.
+    differing records in the report of each partition. `client` has the settings of a Kafka client, for secured
+    clusters; `there_client` those for `there`, if they differ.
     """
     report, tasks = plan_diff(
         here,
@@ -86,6 +97,8 @@ def diff(
         read_committed=read_committed,
         kept=kept,
         parallelism=int(spark.sparkContext.defaultParallelism),
+        client=client,
+        there_client=there_client,
     )
     for task, found in zip(tasks, run_tasks(spark, tasks, compare, label="diff"), strict=True):
         report.partitions[task.partition].add(found)
@@ -101,13 +114,15 @@ def plan_diff(
     read_committed: bool = False,
     kept: int = 10,
     parallelism: int = 1,
+    client: ClientProperties = NO_PROPERTIES,
+    there_client: ClientProperties | None = None,
 ) -> tuple[DiffReport, list[DiffTask]]:
     """Return the tasks in the order of offsets, and a report without their results."""
     ignored = set(ignore)
     if unknown := ignored - set(IGNORED):
         raise JobError(f"ignore={min(unknown)!r} is not possible; only {', '.join(IGNORED)} can be ignored")
     pairs = topic_pairs(topics)
-    places = Place.parse(here), Place.parse(there)
+    places = Place.parse(here, client), Place.parse(there, client if there_client is None else there_client)
     with (
         places[0].opened(read_committed=read_committed) as left,
         places[1].opened(read_committed=read_committed) as right,

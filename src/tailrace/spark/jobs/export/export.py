@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.jobs.errors import JobError
@@ -20,7 +20,7 @@ from tailrace.spark.jobs.export.export_ledger import ExportLedger, StagedFile
 from tailrace.spark.jobs.export.slice_export import SliceExport, SliceLayout, check_partition_columns, export_slice
 from tailrace.spark.jobs.export.values import FORMATS, export_rows, inferred_schema
 from tailrace.spark.jobs.job import run_tasks
-from tailrace.spark.jobs.place import Place
+from tailrace.spark.jobs.place import NO_PROPERTIES, ClientProperties, Place
 from tailrace.spark.source.options import ReadOptions, Selection
 from tailrace.spark.source.planning.admission import admitted
 from tailrace.spark.source.planning.data_loss import readable_ranges
@@ -56,15 +56,16 @@ def export(
     compression: str = "zstd",
     batch_offsets: int = BATCH_OFFSETS,
     fail_on_data_loss: bool = True,
+    client: ClientProperties = NO_PROPERTIES,
 ) -> Exported:
     """Append the records of topics that are not exported yet to a directory of Parquet files.
 
     `source` is a data directory or the address of a cluster. With `value_format` (json, avro, protobuf) values are
     decoded by `schema`: a DDL string or "infer" for JSON, a schema in JSON for Avro, `Message@descriptor.desc` for
     Protobuf. If retention deleted records before they were exported, an error is raised; with
-    fail_on_data_loss=False they are skipped.
+    fail_on_data_loss=False they are skipped. `client` has the settings of a Kafka client, for a secured cluster.
     """
-    place = Place.parse(source)
+    place = Place.parse(source, client)
     layout = _checked_layout(topics, partition_by, value_format, schema)
     ledger = ExportLedger(output)
     if schema == INFER:
@@ -78,14 +79,22 @@ def export(
         "readCommitted": read_committed,
     }
     with place.opened(read_committed=read_committed) as transport, closing(ledger):
-        partitions = transport.partitions(Selection(topics=tuple(topics)))
+        selection = Selection(topics=tuple(topics))
+        partitions = transport.partitions(selection)
+        identities = transport.identities(selection)
         target = transport.latest(partitions)
         earliest = transport.earliest(partitions)
         ledger.open(settings)
+        ledger.check(identities, target)
         batch = _Batch(
             spark, place, transport, layout, compression, value_format, schema, read_committed, fail_on_data_loss
         )
-        return _export_new(ledger, batch.write, earliest, target, batch_offsets)
+
+        def commit(ends: Offsets, files: list[StagedFile]) -> None:
+            ledger.check(transport.identities(selection), {}, identities)  # a topic may be a new one by now
+            ledger.commit(ends, files, identities)
+
+        return _export_new(ledger, batch.write, commit, _Bounds(earliest, target, batch_offsets))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,23 +136,28 @@ class _Batch:
         )
 
 
+class _Bounds(NamedTuple):
+    earliest: Offsets
+    target: Offsets
+    most: int  # offsets of a commit
+
+
 def _export_new(
     ledger: ExportLedger,
     write: Callable[[Offsets, Offsets, str], list[StagedFile]],
-    earliest: Offsets,
-    target: Offsets,
-    most: int,
+    commit: Callable[[Offsets, list[StagedFile]], None],
+    bounds: _Bounds,
 ) -> Exported:
-    """Export the new records, at most `most` offsets per commit. `write` gets starts, ends and a folder for files."""
+    """Export the new records. `write` gets starts, ends and a folder for files."""
     first, before = ledger.commits, ledger.records
     files: list[StagedFile] = []
     while True:
-        starts = {partition: ledger.ends.get(partition, offset) for partition, offset in earliest.items()}
-        ends = admitted(starts, target, most)
+        starts = {partition: ledger.ends.get(partition, offset) for partition, offset in bounds.earliest.items()}
+        ends = admitted(starts, bounds.target, bounds.most)
         if all(ends[partition] <= start for partition, start in starts.items()):
             break
         written = write(starts, ends, ledger.stage())
-        ledger.commit(ends, written)
+        commit(ends, written)
         files += written
     return Exported(
         ledger.path,

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.source.transports.topic_identity import TopicIdentity, changed_text
 
 _FOLDER = "_tailrace"
 _VERSION = 1
@@ -37,6 +38,7 @@ class ExportLedger:
         self._folder = os.path.join(self.path, _FOLDER)
         self._lock: int | None = None
         self.ends: dict[TopicPartition, Offset] = {}
+        self.identities: dict[str, TopicIdentity] = {}  # of the topics in the last commit
         self.commits = 0
         self.records = 0
 
@@ -93,8 +95,31 @@ class ExportLedger:
         if names:
             self._place(int(names[-1]), [StagedFile(*file) for file in commit["files"]])
             self.ends = {TopicPartition(topic, number): end for topic, number, end in commit["ends"]}
+            # Commits of older versions have no ids.
+            self.identities = {topic: TopicIdentity(*ids) for topic, ids in commit.get("topics", {}).items()}
         self.commits = len(names)
         shutil.rmtree(self._in("staging"), ignore_errors=True)
+
+    def check(
+        self,
+        identities: Mapping[str, TopicIdentity],
+        latest: Mapping[TopicPartition, Offset],
+        known: Mapping[str, TopicIdentity] | None = None,
+    ) -> None:
+        """Raise JobError if a topic is not the one that was exported, or has lost exported records.
+
+        `known` are the ids of this run; by default those of the last commit are compared.
+        """
+        for topic, there in (self.identities if known is None else known).items():
+            text = changed_text(self.path, topic, there, identities.get(topic, there))
+            if text is not None:
+                raise JobError(f"{text}; export into another directory")
+        for partition, last in latest.items():
+            if self.ends.get(partition, 0) > last:
+                raise JobError(
+                    f"{partition} ends at offset {last}, but {self.path} has its records up to {self.ends[partition]}: "
+                    "the log has lost records; export into another directory"
+                )
 
     def stage(self) -> str:
         """Return the folder for the files of the next commit."""
@@ -102,20 +127,27 @@ class ExportLedger:
         os.makedirs(folder, exist_ok=True)
         return folder
 
-    def commit(self, ends: Mapping[TopicPartition, Offset], files: Sequence[StagedFile]) -> None:
+    def commit(
+        self,
+        ends: Mapping[TopicPartition, Offset],
+        files: Sequence[StagedFile],
+        identities: Mapping[str, TopicIdentity],
+    ) -> None:
         """Commit: add the files to the table, and record the offsets as exported."""
         ends = {**self.ends, **ends}
+        identities = {**self.identities, **identities}
         for file in files:
             _sync(self._in("staging", str(self.commits), file.staged))
         value = {
             "ends": [[*partition, end] for partition, end in sorted(ends.items())],
+            "topics": {topic: [one.topic_id, one.cluster_id] for topic, one in sorted(identities.items())},
             "records": sum(file.records for file in files),
             "files": [list(file) for file in files],
         }
         _write_atomically(self._in("commits", f"{self.commits:08d}"), value)
         self._place(self.commits, files)
         shutil.rmtree(self._in("staging"), ignore_errors=True)
-        self.ends = ends
+        self.ends, self.identities = ends, identities
         self.records += sum(file.records for file in files)
         self.commits += 1
 

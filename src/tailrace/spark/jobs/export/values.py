@@ -30,7 +30,9 @@ def _source_options(place: Place, *, read_committed: bool) -> dict[str, str]:
     if place.path is not None:
         options["path"] = place.path
     if place.bootstrap is not None:
-        options["kafka.bootstrap.servers"] = place.bootstrap
+        # Spark shows the options of a source neither in a plan nor in its pages.
+        options |= {"kafka.bootstrap.servers": place.bootstrap}
+        options |= {f"kafka.{name}": value for name, value in place.client.items()}
     return options
 
 

@@ -41,7 +41,7 @@ from tailrace.spark.jobs.load.target import (
     missing_topics,
     partition_count,
 )
-from tailrace.spark.jobs.place import Place, cluster_at
+from tailrace.spark.jobs.place import NO_PROPERTIES, ClientProperties, Place, cluster_at
 from tailrace.spark.jobs.replay.copy import ReplayTask, replay_partition
 from tailrace.spark.jobs.replay.state import ReplayPoint, ReplayState
 from tailrace.spark.jobs.spark_session import first_sentence
@@ -66,6 +66,7 @@ def load(
     staging: str | None = None,
     bootstrap: str | None = None,
     state: str | None = None,
+    client: ClientProperties = NO_PROPERTIES,
 ) -> LoadReport:
     """Load `source`, a DataFrame or a path of files, into `target`, a data directory or the address of a cluster.
 
@@ -74,11 +75,11 @@ def load(
     `new_offsets`, offsets are assigned after the end of the log; default: without a column `offset`, or for a cluster.
     `config` has the configs of new topics. `staging` is a folder to build segments in, on the file system of the
     target, that every worker sees. `bootstrap` is the address of the Tailrace broker that uses the directory; it adopts
-    the segments. `state` is a directory for progress, so that a stopped load can be resumed.
+    the segments. `state` is a directory for progress, for a later run of a stopped load. `client` has client settings.
     """
     if state is not None and bootstrap is not None:
         raise JobError("a load with bootstrap cannot be resumed: give either state or bootstrap")
-    place = _target(target)
+    place = _target(target, client)
     frame = read_files(spark, os.fspath(source), kind) if isinstance(source, str | os.PathLike) else source
     if new_offsets is None:
         new_offsets = place.bootstrap is not None or "offset" not in frame.columns
@@ -103,22 +104,22 @@ def load(
             return LoadReport()
         counts = _counts(grouped, partitions, plan)
         if place.bootstrap is not None:
-            return _produce(spark, place.bootstrap, grouped, counts, dict(config or {}), state)
+            return _produce(spark, place, grouped, counts, dict(config or {}), state)
         assert place.path is not None
         if bootstrap is not None:
-            return propose_load(spark, place.path, bootstrap, grouped, counts, dict(config or {}), plan)
+            return propose_load(spark, place.path, bootstrap, grouped, counts, dict(config or {}), plan, client)
         kept = None if state is None else LoadState(state, os.path.abspath(place.path))
         return _adopt(spark, place.path, grouped, counts, dict(config or {}), plan, kept)
 
 
-def _target(text: str) -> Place:
+def _target(text: str, client: ClientProperties) -> Place:
     """Parse the target. A path that does not exist is a new directory, if its parent exists."""
     if is_remote(text):
         raise JobError(f"{text} is in an object store, which is read-only: load into a local directory")
     is_new = not os.path.exists(text) and (os.sep in text or ":" not in text)
     if is_new and os.path.isdir(os.path.dirname(os.path.abspath(text))):
         return Place(path=text)
-    return Place.parse(text)
+    return Place.parse(text, client)
 
 
 @contextmanager
@@ -160,7 +161,7 @@ def _partition_count(place: Place, topic: str | None, given: int | None) -> int:
         raise JobError("rows without a column 'partition' need a topic: give --topic")
     there = 0
     if place.bootstrap is not None:
-        with cluster_at(place.bootstrap) as cluster:
+        with cluster_at(place.bootstrap, place.client) as cluster:
             there = partition_count(cluster, topic)
     elif place.path is not None and os.path.isdir(place.path) and os.listdir(place.path):
         try:
@@ -253,7 +254,7 @@ def _adopt(
 
 def _produce(
     spark: Any,
-    bootstrap: str,
+    place: Place,
     grouped: Mapping[TopicPartition, tuple[Chunk, ...]],
     counts: Mapping[str, int],
     config: Mapping[str, str],
@@ -261,8 +262,9 @@ def _produce(
 ) -> LoadReport:
     """Load into a cluster, which assigns the offsets."""
     kept = None if state is None else ReplayState(state)
+    bootstrap = str(place)
     with (
-        cluster_at(bootstrap) as cluster,
+        cluster_at(bootstrap, place.client) as cluster,
         created_topics(cluster, bootstrap, counts, config, keep=state is not None) as missing,
     ):
         ends = latest_offsets(cluster, grouped)
@@ -279,7 +281,7 @@ def _produce(
                 )
             ends[partition] = point.target_next - point.source_next
             slice_ = ChunkSlice(partition, chunks, point.source_next)
-            tasks.append(ReplayTask(slice_, bootstrap, partition, point, kept, None, None))
+            tasks.append(ReplayTask(slice_, bootstrap, partition, point, kept, None, None, place.client))
         done = run_tasks(spark, tasks, replay_partition, label="load: batches to the cluster")
     return LoadReport(
         [Loaded(one.partition, one.records, one.bytes, ends[one.partition], one.target_end) for one in done],

@@ -26,7 +26,7 @@ from tailrace.spark.jobs.job import run_tasks
 from tailrace.spark.jobs.load.build import BuiltLog, build_log
 from tailrace.spark.jobs.load.chunks import Chunk, ChunkPlan
 from tailrace.spark.jobs.load.target import LoadReport, build_task, built_report, created_topics
-from tailrace.spark.jobs.place import cluster_at
+from tailrace.spark.jobs.place import NO_PROPERTIES, ClientProperties, cluster_at
 
 BROKER_TIMEOUT_S = 60.0
 _POLL_S = 0.1
@@ -50,11 +50,12 @@ def propose_load(
     counts: Mapping[str, int],
     config: Mapping[str, str],
     plan: ChunkPlan,
+    client: ClientProperties = NO_PROPERTIES,
 ) -> LoadReport:
     files = DiskFiles()
     if files.exists(join(path, PROPOSALS)) or files.exists(join(path, DONE)):
         raise JobError(f"another load in {path} waits for the broker; try again later")
-    with cluster_at(bootstrap) as cluster, created_topics(cluster, bootstrap, counts, config) as missing:
+    with cluster_at(bootstrap, client) as cluster, created_topics(cluster, bootstrap, counts, config) as missing:
         log_ends = _log_ends(cluster, grouped)
         tasks = [build_task(partition, chunks, log_ends[partition], plan) for partition, chunks in grouped.items()]
         for task in tasks:

@@ -14,7 +14,7 @@ from typing import Any
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.job import run_grouped
-from tailrace.spark.jobs.place import Place
+from tailrace.spark.jobs.place import NO_PROPERTIES, ClientProperties, Place
 from tailrace.spark.jobs.profile.facts import KeyFacts, LogFacts
 from tailrace.spark.jobs.profile.task import ProfileTask, merge_partition, profile_slice
 from tailrace.spark.source.planning.offset_ranges import OffsetRange
@@ -89,18 +89,35 @@ class ProfileReport:
         return {"place": self.place, "topics": [topic.to_json() for topic in self.topics]}
 
 
-def profile(spark: Any, place: str, *, topics: Sequence[str] = (), batches_only: bool = False) -> ProfileReport:
-    """Profile a data directory or a cluster. With `batches_only`, only batch headers are read."""
+def profile(
+    spark: Any,
+    place: str,
+    *,
+    topics: Sequence[str] = (),
+    batches_only: bool = False,
+    client: ClientProperties = NO_PROPERTIES,
+) -> ProfileReport:
+    """Profile a data directory or a cluster. With `batches_only`, only batch headers are read.
+
+    `client` has the settings of a Kafka client, for a secured cluster.
+    """
     parallelism = int(spark.sparkContext.defaultParallelism)
-    partitions, tasks = plan_profile(place, topics=topics, batches_only=batches_only, parallelism=parallelism)
+    partitions, tasks = plan_profile(
+        place, topics=topics, batches_only=batches_only, parallelism=parallelism, client=client
+    )
     found = run_grouped(spark, tasks, profile_slice, merge_partition, label="profile")
     return collect_profile(place, partitions, found)
 
 
 def plan_profile(
-    place: str, *, topics: Sequence[str] = (), batches_only: bool = False, parallelism: int = 1
+    place: str,
+    *,
+    topics: Sequence[str] = (),
+    batches_only: bool = False,
+    parallelism: int = 1,
+    client: ClientProperties = NO_PROPERTIES,
 ) -> tuple[list[PartitionProfile], list[ProfileTask]]:
-    where = Place.parse(place)
+    where = Place.parse(place, client)
     options = replace(
         where.options(topics, read_committed=True),
         max_bytes_per_partition=BYTES_PER_TASK,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tailrace.client.batches import FetchOptions, fetch_range
@@ -32,7 +32,7 @@ from tailrace.records.raw_batches import RawBatches
 from tailrace.records.record import Record, iter_records
 from tailrace.records.resend import AddHeader, Resent, as_produced, halves
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.place import as_job_errors, cluster_at
+from tailrace.spark.jobs.place import ClientProperties, as_job_errors, cluster_at
 from tailrace.spark.jobs.replay.state import ReplayPoint, ReplayState
 from tailrace.spark.source.transports.transport import Slice
 
@@ -49,6 +49,7 @@ class ReplayTask:
     state: ReplayState | None
     rate: float | None
     provenance: str | None
+    client: ClientProperties = field(default_factory=dict, repr=False)  # for the target
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ class Replayed:
 
 
 def replay_partition(task: ReplayTask) -> Replayed:
-    with as_job_errors(), cluster_at(task.target) as cluster:
+    with as_job_errors(), cluster_at(task.target, task.client) as cluster:
         return _Copy(task, cluster).run()
 
 

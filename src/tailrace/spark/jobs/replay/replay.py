@@ -17,7 +17,15 @@ from tailrace.client.offsets import latest_offsets
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.job import run_tasks
-from tailrace.spark.jobs.place import Place, cluster_at, other_name, topic_pairs, whole_slice
+from tailrace.spark.jobs.place import (
+    NO_PROPERTIES,
+    ClientProperties,
+    Place,
+    cluster_at,
+    other_name,
+    topic_pairs,
+    whole_slice,
+)
 from tailrace.spark.jobs.replay.copy import Replayed, ReplayTask, replay_partition
 from tailrace.spark.jobs.replay.state import ReplayPoint, ReplayState
 from tailrace.spark.source.planning.offset_ranges import OffsetRange
@@ -53,15 +61,28 @@ def replay(
     create: bool = False,
     provenance: bool = False,
     rate: float | None = None,
+    client: ClientProperties = NO_PROPERTIES,
+    target_client: ClientProperties | None = None,
 ) -> ReplayReport:
     """Produce a range of `source` (a directory or a cluster) into the cluster `target`.
 
     A topic is `orders`, or `orders:copy` for another name in the target. `state` is a directory for progress: a stopped
     replay can be resumed, and a finished one can be run again for newer records. `create` creates missing topics in the
     target. `provenance` adds a header with the source of each record. `rate` is the maximum number of records per
-    second, over all partitions.
+    second, over all partitions. `client` has the settings of a Kafka client, for secured clusters; `target_client`
+    those for the target, if they differ.
     """
-    tasks = plan_replay(source, target, topics=topics, wanted=wanted, state=state, create=create, provenance=provenance)
+    tasks = plan_replay(
+        source,
+        target,
+        topics=topics,
+        wanted=wanted,
+        state=state,
+        create=create,
+        provenance=provenance,
+        client=client,
+        target_client=target_client,
+    )
     if rate is not None:
         at_once = max(1, min(len(tasks), int(spark.sparkContext.defaultParallelism)))
         tasks = [replace(task, rate=rate / at_once) for task in tasks]
@@ -77,12 +98,14 @@ def plan_replay(
     state: str | None = None,
     create: bool = False,
     provenance: bool = False,
+    client: ClientProperties = NO_PROPERTIES,
+    target_client: ClientProperties | None = None,
 ) -> list[ReplayTask]:
     """Return a task for each partition. With `create`, missing topics are created after all other checks."""
     pairs = topic_pairs(topics)
     if not pairs:
         raise JobError("no topics: name at least one topic to replay")
-    place, goal = Place.parse(source), Place.parse(target)
+    place, goal = Place.parse(source, client), Place.parse(target, client if target_client is None else target_client)
     if goal.bootstrap is None:
         raise JobError(f"{target} is a directory; the target of a replay must be a running cluster (host:port)")
     options = place.options(tuple(pairs), read_committed=True)
@@ -91,7 +114,7 @@ def plan_replay(
         partitions = transport.partitions(options.selection)
         ranges = _ranges(transport, partitions, wanted or ReplayRange(), source)
         points = {partition: _noted(notes, partition, source, target, ranges[partition]) for partition in partitions}
-        with cluster_at(target) as cluster:
+        with cluster_at(target, goal.client) as cluster:
             others = {partition: other_name(partition, pairs) for partition in partitions}
             _check_target(cluster, target, list(others.values()), create=create)
             ends = latest_offsets(cluster, others.values())
@@ -104,9 +127,8 @@ def plan_replay(
                 notes.write(partition, point)
             if rest.size:
                 slice_ = whole_slice(transport, rest, options)
-                tasks.append(
-                    ReplayTask(slice_, target, others[partition], point, notes, None, source if provenance else None)
-                )
+                where = source if provenance else None
+                tasks.append(ReplayTask(slice_, target, others[partition], point, notes, None, where, goal.client))
     return tasks
 
 

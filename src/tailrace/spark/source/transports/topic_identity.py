@@ -23,6 +23,18 @@ class TopicIdentity:
         return any(mine and theirs and mine != theirs for mine, theirs in pairs)
 
 
+def changed_text(holder: str, topic: str, there: TopicIdentity, here: TopicIdentity) -> str | None:
+    """Return why the records of a topic do not belong to those in `holder`; None if they do."""
+    if not there.differs(here):
+        return None
+    if there.topic_id and here.topic_id not in ("", there.topic_id):
+        return (
+            f"topic {topic} was deleted and created again: {holder} has records of the topic with id "
+            f"{there.topic_id}, but its id is now {here.topic_id}"
+        )
+    return f"{holder} has records of topic {topic} in cluster {there.cluster_id}, but this is cluster {here.cluster_id}"
+
+
 def identity_in(files: Files, directory: str, folder: str) -> TopicIdentity:
     """Return the ids in a data directory for the topic of one of its partition folders."""
     meta, topic = join(directory, file_names.META_PROPERTIES), join(folder, file_names.PARTITION_METADATA)

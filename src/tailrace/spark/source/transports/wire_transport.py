@@ -144,7 +144,8 @@ class FetchSlice:
                         raise OffsetRangeLost(partition, position, end, "the topic was deleted") from None
                     return
                 except ClientError as error:
-                    raise Unreadable(f"{partition} cannot be read from offset {position} on: {error}") from None
+                    text = f"{partition} cannot be read from offset {position} on: {error}"
+                    raise Unreadable(text, is_transient=error.is_retriable) from None
                 yield from self._put(fetched, columns)
                 before, position = position, max(position, columns.next_offset)
                 readable_end = fetched.readable_end(options.isolation)
@@ -218,4 +219,5 @@ def as_source_errors(bootstrap: str) -> Iterator[None]:
     except UnknownTopic as error:
         raise UnknownLog(f"there is no topic {error.topic!r} at {bootstrap}") from None
     except ClientError as error:
-        raise Unreadable(f"the cluster at {bootstrap} cannot be queried: {error}") from None
+        text = f"the cluster at {bootstrap} cannot be queried: {error}"
+        raise Unreadable(text, is_transient=error.is_retriable) from None

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.errors import JobError, can_heal
 from tailrace.spark.jobs.spark_session import first_sentence
 
 
@@ -55,7 +55,8 @@ def storage_errors(storage: Storage) -> Iterator[None]:
     except JobError:
         raise
     except Exception as error:
-        raise JobError(f"the files of table {storage.location} cannot be accessed: {first_sentence(error)}") from error
+        text = f"the files of table {storage.location} cannot be accessed: {first_sentence(error)}"
+        raise JobError(text, is_transient=can_heal(error)) from error
 
 
 def delete_folder(storage: Storage, folder: str, *, keep: frozenset[str] = frozenset()) -> int:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tailrace.model.ids import TopicPartition
-from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.errors import JobError, can_heal
 from tailrace.spark.source.transports.topic_identity import TopicIdentity
 from tailrace.spark.tables.files.parquet_files import DataFile, FileLayout
 from tailrace.spark.tables.files.storage import DeltaStorage
@@ -26,7 +26,15 @@ from tailrace.spark.tables.formats.delta_merge import merge_files
 from tailrace.spark.tables.formats.partitioning import delta_columns
 from tailrace.spark.tables.formats.stored_file import ParquetRows, StoredFile
 from tailrace.spark.tables.formats.table import NO_PROPERTIES, Expired, Merged
-from tailrace.spark.tables.table_ends import COMMIT, Overtaken, Round, TableEnds, TopicEnds, to_properties
+from tailrace.spark.tables.table_ends import (
+    COMMIT,
+    CommitUnknown,
+    Overtaken,
+    Round,
+    TableEnds,
+    TopicEnds,
+    to_properties,
+)
 from tailrace.spark.typed.evolution.evolve_tables import delta_schema, evolve_delta
 
 ATTEMPTS = 10
@@ -71,7 +79,7 @@ class DeltaTable:
         except JobError:
             raise
         except Exception as error:
-            raise JobError(f"table {self.name} {what}: {reason(error)}") from error
+            raise JobError(f"table {self.name} {what}: {reason(error)}", is_transient=can_heal(error)) from error
 
     # Opening
 
@@ -256,9 +264,10 @@ class DeltaTable:
             except Exception as error:
                 problem = error
         assert problem is not None
-        raise JobError(
+        raise CommitUnknown(
             f"table {self.name} cannot be committed to ({ATTEMPTS} attempts): {reason(problem)}; "
-            "run the export again: it continues where the table ends"
+            "run the export again: it continues where the table ends",
+            is_transient=can_heal(problem),
         ) from problem
 
     # Maintenance
@@ -269,7 +278,8 @@ class DeltaTable:
         except self._rs.exceptions.CommitFailedError:
             return Merged()  # another program has changed the files; they are merged later
         except Exception as error:
-            raise JobError(f"files of table {self.name} cannot be merged: {reason(error)}") from error
+            text = f"files of table {self.name} cannot be merged: {reason(error)}"
+            raise JobError(text, is_transient=can_heal(error)) from error
 
     def expire(self, older_than_ms: int) -> Expired:
         hours = max(0, (int(time.time() * 1000) - older_than_ms) // _HOUR_MS)

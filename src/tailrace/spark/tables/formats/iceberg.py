@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tailrace.model.ids import TopicPartition
-from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.errors import JobError, can_heal
 from tailrace.spark.jobs.spark_session import first_sentence
 from tailrace.spark.tables.files.parquet_files import DataFile, FileLayout
 from tailrace.spark.tables.files.storage import IcebergStorage
@@ -26,7 +26,16 @@ from tailrace.spark.tables.formats.iceberg_maintenance import IcebergMerge, Merg
 from tailrace.spark.tables.formats.partitioning import TimeUnit, file_columns, iceberg_fields
 from tailrace.spark.tables.formats.stored_file import StoredFile
 from tailrace.spark.tables.formats.table import NO_PROPERTIES, Expired, Merged
-from tailrace.spark.tables.table_ends import COMMIT, PREFIX, Overtaken, Round, TableEnds, read_properties, to_properties
+from tailrace.spark.tables.table_ends import (
+    COMMIT,
+    PREFIX,
+    CommitUnknown,
+    Overtaken,
+    Round,
+    TableEnds,
+    read_properties,
+    to_properties,
+)
 from tailrace.spark.typed.evolution.evolve_tables import evolve_iceberg, iceberg_schema
 
 ATTEMPTS = 10
@@ -234,9 +243,10 @@ class IcebergTable:
             except Exception as error:
                 problem = error  # the outcome is unknown; the next look at the table shows it
         assert problem is not None
-        raise JobError(
+        raise CommitUnknown(
             f"table {self.name} cannot be committed to ({ATTEMPTS} attempts): {first_sentence(problem)}; "
-            "run the export again: it continues where the table ends"
+            "run the export again: it continues where the table ends",
+            is_transient=can_heal(problem),
         ) from problem
 
     # Maintenance
@@ -340,4 +350,4 @@ def _tried(work: Callable[[], Any], what: str) -> Any:
     except JobError:
         raise
     except Exception as error:
-        raise JobError(f"{what}: {first_sentence(error)}") from error
+        raise JobError(f"{what}: {first_sentence(error)}", is_transient=can_heal(error)) from error

@@ -171,7 +171,8 @@ class Registry:
             if found is not None:
                 return found
             problem = f"{path} is not a JSON object, but {answer.body[:40]!r}"  # perhaps it was cut off
-        raise RegistryUnreachable(f"the schema registry {self.address.url} cannot be asked: {problem}")
+        text = f"the schema registry {self.address.url} cannot be asked: {problem}"
+        raise RegistryUnreachable(text, is_transient=True)
 
 
 def _object(body: bytes) -> dict[str, Any] | None:
