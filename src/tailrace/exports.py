@@ -1,4 +1,4 @@
-"""The names of `import tailrace`, each loaded on first use, so that `tailrace --help` does not load a broker."""
+"""The names that the package `tailrace` offers. Each is loaded on first use, so `tailrace --help` loads no broker."""
 
 from __future__ import annotations
 

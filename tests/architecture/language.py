@@ -41,15 +41,38 @@ BANNED = {
     r"lets?\s+(?:it|them|him)\s+be": "leave, ignore",
     r"says?\s+so|said\s+so": "report, log",
     r"looked\s+at": "check, read, examine",
+    r"beside\s+the\s+loop": "on a worker thread, by a chore",
+    r"is\s+not\s+a\s+text(?!\s+file)": "must be a string",
     r"stands?(?!\s+(?:for|alone)\b)": "be in, be at",
     r"(?<!there\s)(?:is|are|was|were)\s+no\s+(?!longer\b|more\b|such\b)(?=\w)": "is not a",
     r"(?<!there\s)(?:is|are)\s+none\s+of": "is not one of",
     r"(?:at\s+most\s+)?so\s+(?:many|long)\b(?!\s+as\b)(?![^.;]*\bthat\b)": "name the number, the size or the time",
 }
 BANNED_IN_NAMES = {
-    "told", "tell", "tells", "said", "say", "says", "heard", "hear", "hears", "settle", "settles", "settled",
-    "anew", "shall", "whom", "whoever", "ill", "wish", "wishes", "beaten", "standing",
-}  # fmt: skip
+    "told",
+    "tell",
+    "tells",
+    "said",
+    "say",
+    "says",
+    "heard",
+    "hear",
+    "hears",
+    "settle",
+    "settles",
+    "settled",
+    "anew",
+    "shall",
+    "whom",
+    "whoever",
+    "ill",
+    "wish",
+    "wishes",
+    "beaten",
+    "standing",
+}
+# Whole names that do not say what they bound or do, each with the form to use instead.
+BANNED_NAMES = {"at_least": "version_min, bytes_min", "rest_until": "back_off_until", "last_words": "last_lines"}
 _ALLOWED_NAMES = {
     "TOLD", "SHALL",  # in the test of this check
     "settled", "SETTLED", "Settled", "check_settled", "settled_by", "settled_rows", "_settled_records",  # paid orders
@@ -130,6 +153,10 @@ def _returns_a_value(node: ast.AST) -> bool:
 def _of_names(path: Path, tree: ast.AST) -> Iterator[Finding]:
     for node in ast.walk(tree):
         name = _defined_name(node)
+        if name in BANNED_NAMES:
+            yield Finding(
+                path, getattr(node, "lineno", 1), f"a name that explains nothing (better: {BANNED_NAMES[name]})", name
+            )
         banned = BANNED_IN_NAMES.intersection(word.lower() for word in _WORD_IN_NAME.findall(name))
         if banned and name not in _ALLOWED_NAMES and not name.startswith("test_"):
             yield Finding(path, getattr(node, "lineno", 1), f'"{min(banned)}" in a name', name)

@@ -13,6 +13,8 @@ SHALL = "shall"
 MANY = "many"
 STANDS = "stands"
 LOOKED = "looked"
+BESIDE = "beside"
+TEXT = "is not a " + "text"
 
 
 def test_all_texts_of_the_repository_have_no_findings() -> None:
@@ -42,6 +44,13 @@ def test_all_texts_of_the_repository_have_no_findings() -> None:
         (f"# The log is {LOOKED} at again.\n", [f'"{LOOKED} at" (better: check, read, examine)']),
         (f"{TOLD}_acls = 1\n", [f'"{TOLD}" in a name']),
         (f"def read({TOLD}: int) -> None: ...\n", [f'"{TOLD}" in a name']),
+        ("def fetch(at_least: int) -> None: ...\n", ["a name that explains nothing (better: version_min, bytes_min)"]),
+        ("def fetch(at_least_one: bool) -> None: ...\n", []),
+        (
+            f'"""The log is cut {BESIDE} the loop."""\n',
+            [f'"{BESIDE} the loop" (better: on a worker thread, by a chore)'],
+        ),
+        (f'raise ValueError("the value {TEXT}")\n', [f'"{TEXT}" (better: must be a string)']),
         ("size=file.tell()\n", []),
         (
             'def size() -> int:\n    """The size of a log."""\n',

@@ -26,7 +26,7 @@ from tailrace.model.acls import (
     Permission,
 )
 from tailrace.model.errors import ErrorCode
-from tailrace.protocol.json_form import uuid_text
+from tailrace.protocol.json_form import base64_uuid_text
 from tailrace.protocol.messages import CreateAclsRequest, DeleteAclsRequest
 from tests.support.acl_cases import every_case, make
 from tests.support.acl_twins import ANYTHING, VERSION, AclTwins, acl_twins, creation, deletion, description
@@ -100,7 +100,7 @@ def prepare(twins: AclTwins) -> None:
         assert not any(one.error_code for one in answer.topics)
         side.learn()
         state = [{"topic_id": side.topic_id("orders"), "partitions": [{"partition": 0, "state_epoch": 1}]}]
-        for kind, key in ((0, "g1"), (1, "tx1"), (2, f"x:{uuid_text(side.topic_id('orders'))}:0")):
+        for kind, key in ((0, "g1"), (1, "tx1"), (2, f"x:{base64_uuid_text(side.topic_id('orders'))}:0")):
             _until_ready(side, make("FindCoordinator", key_type=kind, coordinator_keys=[key]), 6)
         _until_ready(side, make("InitializeShareGroupState", group_id="x", topics=state), 0)
     twins.grant([acl for acls in USERS.values() for acl in acls])

@@ -21,7 +21,7 @@ from tailrace.metadata.image.image import ConfigResource, MetadataImage, Resourc
 from tailrace.metadata.storage.metadata_log import MetadataLog
 from tailrace.metadata.storage.storage_format import read_identity
 from tailrace.protocol import messages as m
-from tailrace.protocol.json_form import uuid_text
+from tailrace.protocol.json_form import base64_uuid_text
 from tailrace.protocol.message import Message
 from tests.support.controller_twin import LocalNode, plain, raw_request
 from tests.support.kafka_broker import KafkaBroker
@@ -558,7 +558,9 @@ class Twin:
         ours = self.node.ask(request, version)
         for answer in (theirs, ours):
             if isinstance(answer, m.CreateTopicsResponse):
-                self.names |= {uuid_text(one.topic_id): one.name for one in answer.topics if one.topic_id.strip(b"\0")}
+                self.names |= {
+                    base64_uuid_text(one.topic_id): one.name for one in answer.topics if one.topic_id.strip(b"\0")
+                }
         expected, actual = plain(theirs, version, self.names), plain(ours, version, self.names)
         for _ in range(100):
             if expected == actual or not isinstance(request, m.DescribeClientQuotasRequest):

@@ -21,7 +21,7 @@ from tailrace.log.disk.files import DiskFiles
 from tailrace.metadata.image.image import ConfigResource, MetadataImage
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.protocol import messages as m
-from tailrace.protocol.json_form import uuid_text
+from tailrace.protocol.json_form import base64_uuid_text
 from tests.support.batches import batch
 from tests.support.controller_twin import LocalNode, raw_request
 from tests.support.kafka_broker import KafkaBroker
@@ -102,7 +102,7 @@ def _asked(broker: KafkaBroker) -> dict[str, Any]:
     answer: Any = raw_request(broker.port, m.MetadataRequest(topics=None), 12)
     return {
         topic.name: (
-            uuid_text(topic.topic_id),
+            base64_uuid_text(topic.topic_id),
             {one.partition_index: (one.leader_id, one.leader_epoch, one.isr_nodes) for one in topic.partitions},
         )
         for topic in answer.topics

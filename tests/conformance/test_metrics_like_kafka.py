@@ -53,7 +53,7 @@ def load(bootstrap: str) -> None:
         def produce(topic: str, *batches: bytes, acks: int = 1) -> None:
             parts = [ProduceRequest.PartitionProduceData(index=n, records=data) for n, data in enumerate(batches)]
             topics = [ProduceRequest.TopicProduceData(name=topic, topic_id=ids[topic], partition_data=parts)]
-            cluster.ask_any(ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=topics), at_least=13)
+            cluster.ask_any(ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=topics), version_min=13)
 
         def fetch(topic: str, *offsets: int, max_bytes: int = 1_000_000) -> None:
             parts = [
@@ -62,7 +62,7 @@ def load(bootstrap: str) -> None:
             ]
             topics = [FetchRequest.FetchTopic(topic=topic, topic_id=ids[topic], partitions=parts)]
             request = FetchRequest(min_bytes=1, max_bytes=1_000_000, session_epoch=-1, topics=topics)
-            cluster.ask_any(request, at_least=13)
+            cluster.ask_any(request, version_min=13)
 
         for number in range(1, 6):
             produce("plain", batch(number), batch(2 * number), acks=(1, -1)[number % 2])

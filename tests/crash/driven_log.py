@@ -171,7 +171,7 @@ class Driver:
         meanwhile: dict[TopicPartition, list[Outcome]] = {new.partition: [Outcome()] for new in wanted}
 
         def act() -> None:
-            for log in self.directory.make(wanted, self.now_ms):
+            for log in self.directory.create_unregistered(wanted, self.now_ms):
                 self.directory.add(log)
                 self.outcomes[log.partition] = Outcome(topic_id=log.topic_id)
 

@@ -11,11 +11,12 @@ from functools import partial
 from typing import Any
 
 from tailrace.log.directories.sealed_flush import SealedFlush
-from tailrace.log.directories.serial_work import RetriedWork, Work, do_at_once
+from tailrace.log.directories.serial_work import RetriedWork
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
 from tailrace.records.checks.validation import Origin
+from tailrace.waiting.chore import Chore, run_now
 from tests.crash.driven_log import NOW, ROOT, Driver, Expectation, Outcome
 from tests.support.batches import StoredBatch, batch, end_marker
 from tests.support.memory_files import MemoryFiles
@@ -80,13 +81,13 @@ def roll_with_late_flushes() -> Driver:
     driver = Driver(small_segments())
     waiting: list[Any] = []
 
-    def submit(work: Work) -> None:
+    def submit(work: Chore) -> None:
         if isinstance(work, RetriedWork) and isinstance(work.work, SealedFlush):
             waiting.append(work)
         else:
-            do_at_once(work, driver.now_ms)
+            run_now(work, driver.now_ms)
 
-    driver.directory.flush_by(submit, lambda error: None)
+    driver.directory.run_work_with(submit, lambda error: None)
     partition = driver.create()
     for mark in "vwx":
         fill(driver, partition, 5, mark=mark)
@@ -110,8 +111,8 @@ def roll_with_late_flushes() -> Driver:
 def epochs_written_late() -> Driver:
     """Change epochs and flush records. The file with the epochs is written later, or not at all."""
     driver = Driver(small_segments())
-    waiting: list[Work] = []
-    driver.directory.flush_by(waiting.append, lambda error: None)
+    waiting: list[Chore] = []
+    driver.directory.run_work_with(waiting.append, lambda error: None)
     partition = driver.create()
 
     def do_first() -> None:
@@ -141,8 +142,8 @@ def epochs_written_late() -> Driver:
 def checkpoints_written_late() -> Driver:
     """Write checkpoints of a log that is meanwhile truncated, deleted, and created again."""
     driver = Driver(small_segments())
-    waiting: list[Work] = []
-    driver.directory.flush_by(waiting.append, lambda error: None)
+    waiting: list[Chore] = []
+    driver.directory.run_work_with(waiting.append, lambda error: None)
     partition = driver.create("t", TopicId(uuid.UUID(int=5)))
 
     def work() -> None:

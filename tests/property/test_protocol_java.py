@@ -26,7 +26,7 @@ from tailrace.protocol.internal_records.coordinator_records import (
     value_to_dict,
 )
 from tailrace.protocol.internal_records.metadata_frames import decode_frame, encode_frame, frame_to_dict
-from tailrace.protocol.json_form import to_dict, uuid_text
+from tailrace.protocol.json_form import base64_uuid_text, to_dict
 from tailrace.protocol.message import Message, Struct
 from tailrace.protocol.messages import GroupMetadataKey, GroupMetadataValue
 from tailrace.protocol.registry import message_class, record_class
@@ -135,7 +135,7 @@ def value_of(value: Any, field: Field, version: int) -> Any:
     if field.struct is not None:
         return form_of(value, version)
     if field.element == "uuid":
-        return uuid_text(value)
+        return base64_uuid_text(value)
     return text(value) if field.element in ("bytes", "records") else value
 
 

@@ -161,7 +161,7 @@ def repeated_metadata_withdraws_a_proposal(patch: Patch) -> None:
 
 def a_proposal_without_a_response_is_withdrawn(patch: Patch) -> None:
     def failed(self: IsrProposals, sent: Any, failure: Any, now_ms: int) -> None:
-        self._is_asking = False
+        self._has_request = False
         for key, proposal in sent.items():
             leader = self._leader_of(key, proposal)
             if leader is not None:
@@ -244,18 +244,18 @@ def epochs_are_not_truncated_with_the_log(patch: Patch) -> None:
 
 
 def a_response_to_an_earlier_role_is_applied(patch: Patch) -> None:
-    def take(self: ReplicaFetcher, asked: Any, response: Any, now_ms: int) -> None:
+    def handle(self: ReplicaFetcher, asked: Any, response: Any, now_ms: int) -> None:
         for topic in response.responses:
             for answer in topic.partitions:
                 one = self._followed.get((topic.topic_id, answer.partition_index))
                 if one is not None:
                     try:
-                        self._take_partition(one, answer, now_ms)
+                        self._handle_partition(one, answer, now_ms)
                     except KafkaError:
                         self._session.renew()
-                        self._rest(one, now_ms)
+                        self._back_off(one, now_ms)
 
-    patch.setattr(ReplicaFetcher, "_take", take)
+    patch.setattr(ReplicaFetcher, "_handle_response", handle)
 
 
 def nobody_is_fenced(patch: Patch) -> None:

@@ -61,7 +61,7 @@ class SimulatedBroker(Host):
         )
         report = self.directory.load(lambda _: self.config, self.network.now_ms)
         assert not report.failed, report.failed
-        self.directory.flush_by(self._do_later, _disk_failed)
+        self.directory.run_work_with(self._do_later, _disk_failed)
         self.seen = 0  # number of metadata entries that were read
         self.deaf_until_ms = 0  # reads no metadata until then, but sends heartbeats
         self._reads_metadata = self.weather.reads_metadata  # probability of reading metadata in each step
@@ -102,7 +102,7 @@ class SimulatedBroker(Host):
         if random.random() < 0.01:
             self.directory.checkpoint_soon(now_ms)
             marks = {one.key: one.log.high_watermark for one in self.node.partitions}
-            self.directory.note_high_watermarks(marks, now_ms)
+            self.directory.checkpoint_high_watermarks_soon(marks, now_ms)
         self.fetcher.step()
         self.proposals.tick(now_ms)
         self.network.after(random.choice((2, 5, 9)), self, self._work)

@@ -13,10 +13,11 @@ import pytest
 
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.directories.sealed_flush import SealedFlush
-from tailrace.log.directories.serial_work import RetriedWork, Work, do_at_once
+from tailrace.log.directories.serial_work import RetriedWork
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch, split_batches
+from tailrace.waiting.chore import Chore, run_now
 from tests.simulation.mistakes import MISTAKES
 from tests.simulation.power import PoweredFiles
 from tests.support.batches import batch
@@ -37,15 +38,15 @@ class LosesAll(Random):
 
 
 def load(files: PoweredFiles, flushes: list[SealedFlush]) -> LogDirectory:
-    def submit(work: Work) -> None:
+    def submit(work: Chore) -> None:
         if isinstance(work, RetriedWork) and isinstance(work.work, SealedFlush):
             flushes.append(work.work)
         else:
-            do_at_once(work, NOW_MS)
+            run_now(work, NOW_MS)
 
     directory = LogDirectory(files, "/data", new_id=lambda: "id")
     assert not directory.load(lambda topic: CONFIG, NOW_MS).failed
-    directory.flush_by(submit, pytest.fail)
+    directory.run_work_with(submit, pytest.fail)
     return directory
 
 

@@ -251,9 +251,9 @@ def _groups() -> Iterator[Case]:
 
 
 def _text(topic_id: bytes) -> str:
-    from tailrace.protocol.json_form import uuid_text
+    from tailrace.protocol.json_form import base64_uuid_text
 
-    return uuid_text(topic_id)
+    return base64_uuid_text(topic_id)
 
 
 def _transactions() -> Iterator[Case]:

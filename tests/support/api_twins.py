@@ -24,11 +24,11 @@ from tailrace.log.segments.position import FileSlice
 from tailrace.protocol.api_keys import api
 from tailrace.protocol.errors import ProtocolError, UnwritableMessage
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
-from tailrace.protocol.json_form import to_dict, uuid_text
+from tailrace.protocol.json_form import base64_uuid_text, to_dict
 from tailrace.protocol.messages import ApiVersionsRequest, MetadataRequest, ProduceRequest
 from tailrace.protocol.registry import response_class
 
-_NO_ID = uuid_text(bytes(16))
+_NO_ID = base64_uuid_text(bytes(16))
 CLOSED = {"closed": True}
 SILENT = {"silent": True}
 _ORDERED = "DescribeTopicPartitions"
@@ -239,7 +239,7 @@ class ApiTwins:
         if not answer:
             return SILENT
         message = response_class(api_key).decode(answer, version, read_response_header(api_key, version, answer)[1])
-        names = {uuid_text(topic_id): f"(id of {name})" for name, topic_id in side.topic_ids.items()}
+        names = {base64_uuid_text(topic_id): f"(id of {name})" for name, topic_id in side.topic_ids.items()}
         return Mapping({**side.words, **names}, api(api_key).name).plain(to_dict(message, version, with_records=True))
 
 

@@ -22,7 +22,7 @@ from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.internal_records.coordinator_records import encode_key, encode_value
-from tailrace.protocol.json_form import to_dict, uuid_text
+from tailrace.protocol.json_form import base64_uuid_text, to_dict
 from tailrace.protocol.message import VersionedMessage
 from tailrace.protocol.messages import DescribeGroupsRequest, MetadataRequest
 from tailrace.records.batch import split_batches
@@ -67,7 +67,7 @@ class GroupTwins:
     def learn_topics(self) -> None:
         """Note the ids of topics, which differ between the sides."""
         for names, answer in zip(self._names, self.ask_both("admin", MetadataRequest(topics=None), 12), strict=True):
-            names.update({uuid_text(topic.topic_id): f"(id of {topic.name})" for topic in answer.topics})
+            names.update({base64_uuid_text(topic.topic_id): f"(id of {topic.name})" for topic in answer.topics})
 
     # Requests
 

@@ -22,12 +22,12 @@ from tailrace.broker.requests.request_context import ConnectionContext, Reply
 from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.startup.open_broker import open_broker
-from tailrace.broker.storage.cleaning import Work
 from tailrace.fetch.fetch_plan import FetchAuthorizer
 from tailrace.log.disk.files import Files
 from tailrace.log.segments.position import FileSlice
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
 from tailrace.protocol.registry import response_class
+from tailrace.waiting.chore import Chore
 from tests.support.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
@@ -69,7 +69,7 @@ def with_fetch_authorizer(broker: Broker, authorizer: FetchAuthorizer | None) ->
     return with_services(broker, fetches=broker.services.fetches.with_authorizer(authorizer))
 
 
-def with_request_work(broker: Broker, submit: Callable[[Work], None]) -> Broker:
+def with_request_work(broker: Broker, submit: Callable[[Chore], None]) -> Broker:
     """Return the same broker, with `submit` in place of its worker threads."""
     services = broker.services
     return with_services(broker, request_work=RequestWork(services.replies, services.refusals, submit))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tailrace.broker.dispatcher import Dispatcher
 from tailrace.broker.handling.timed_parts import TimedParts
 from tailrace.broker.requests.request_context import ConnectionContext, Reply
-from tailrace.broker.security.guard import Guard
+from tailrace.broker.security.guard import SaslGuard
 from tailrace.broker.services import Services
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.metrics.families import Family
@@ -34,7 +34,7 @@ class Broker:
         self,
         services: Services,
         dispatcher: Dispatcher,
-        guard: Guard | None,
+        guard: SaslGuard | None,
         timed_parts: TimedParts,
         controller_listener: ControllerListener | None = None,
     ) -> None:

@@ -1,10 +1,12 @@
 """Replies: responses are encoded and queued until the server takes them.
 
-    answer(request, response, now_ms)          send a response, and pause its connection if a quota is exceeded
-    reply(request, response, now_ms, …)        send a response whose throttle time is already known
-    reply_nothing(request, now_ms, …)          end a request that has no response (acks=0), or close its connection
-    parked(context, operation)                 note that a delayed operation will send the response
-    take_replies()                             return the replies since the last call
+    answer(request, response, now_ms)            send a response, and pause its connection if a quota is exceeded
+    answer_throttled(request, response, …)       send a response whose throttle time is already known
+    answer_encoded(request, encode, …)           send a response that a function encodes
+    reply_nothing(request, now_ms, …)            end a request that has no response (acks=0), or close its connection
+    put(reply)                                   queue an encoded reply
+    parked(context, operation)                   note that a delayed operation will send the response
+    take_replies()                               return the replies since the last call
 
 If a request paused or was decoded by a chore, a chore also encodes its response. That chore then frees the memory of
 the request and the response (`protocol/release.py`).
@@ -23,7 +25,6 @@ from tailrace.broker.handling.request_chores import RequestChores
 from tailrace.broker.handling.round import Round
 from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.requests.request_context import ConnectionContext, Part, Reply, Request
-from tailrace.broker.storage.cleaning import Step
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.log.segments.position import FileSlice
@@ -32,6 +33,7 @@ from tailrace.protocol.error_codes import error_counter
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.headers import write_response
 from tailrace.protocol.release import release, structs_in
+from tailrace.waiting.chore import FunctionChore
 from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 _log = logging.getLogger(__name__)
@@ -51,7 +53,7 @@ class Replies:
         self._purgatory = purgatory
         self._round = round_
         self._chores = chores
-        self._long = chores.connections
+        self._long_connections = chores.connections
         self._internal_errors = internal_errors
         self._limited_log = LimitedLog(_log)
         self._replies: list[Reply] = []
@@ -72,7 +74,7 @@ class Replies:
         elif self._throttling.is_on:
             self._throttling.end()
 
-    def pause(self) -> None:
+    def handler_paused(self) -> None:
         """Note that the running handler has paused."""
         if self._throttling.is_on:
             self._throttling.end()
@@ -83,17 +85,17 @@ class Replies:
         """Send a response. The connection pauses for the longer of `throttle_ms` and the request quota's pause."""
         if self._throttling.is_on and request.respond is None:
             throttle_ms = max(throttle_ms, self._throttling.of_request(request, now_ms))
-        self.reply(request, response, now_ms, throttle_ms)
+        self.answer_throttled(request, response, now_ms, throttle_ms)
 
-    def reply(self, request: Request, response: Any, now_ms: int, throttle_ms: int = 0) -> None:
+    def answer_throttled(self, request: Request, response: Any, now_ms: int, throttle_ms: int = 0) -> None:
         """Send a response whose throttle time is already known."""
         if request.respond is not None:
             request.respond(response, now_ms, throttle_ms, False)
             return
         if throttle_ms and hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = throttle_ms
-        if self._long and request.context.connection_id in self._long:
-            self._encode_beside(request, response, throttle_ms)
+        if self._long_connections and request.context.connection_id in self._long_connections:
+            self._encode_message_by_chore(request, response, throttle_ms)
             return
         error_counter(response.__class__)(response, self.errors_of(request.api_key))
         try:
@@ -103,11 +105,13 @@ class Replies:
             return
         self.put(Reply(request.context.connection_id, parts, throttle_ms))
 
-    def send(self, request: Request, encode: Callable[[], list[Any]], now_ms: int, throttle_ms: int = 0) -> None:
+    def answer_encoded(
+        self, request: Request, encode: Callable[[], list[Any]], now_ms: int, throttle_ms: int = 0
+    ) -> None:
         """Send a response that `encode` encodes. The caller has already counted its error codes."""
         connection_id = request.context.connection_id
-        if self._long and connection_id in self._long:
-            self._encode_by_chore(request, encode, throttle_ms)
+        if self._long_connections and connection_id in self._long_connections:
+            self._call_encoder_by_chore(request, encode, throttle_ms)
             return
         try:
             parts = encode()
@@ -127,7 +131,7 @@ class Replies:
         """Queue an encoded reply."""
         if self._parked:
             self._parked.pop(reply.connection_id, None)
-        if self._long:
+        if self._long_connections:
             self._chores.ended(reply.connection_id)
         self._replies.append(reply)
 
@@ -171,11 +175,11 @@ class Replies:
 
     # Long responses
 
-    def _encode_beside(self, request: Request, response: Any, throttle_ms: int) -> None:
+    def _encode_message_by_chore(self, request: Request, response: Any, throttle_ms: int) -> None:
         """Have a chore encode the response to a long request, then send it."""
         connection_id = request.context.connection_id
         decoded = self._chores.take_decoded(connection_id)
-        only_here = [response]
+        only_here = [response]  # so that the chore can free it
 
         def run() -> tuple[list[Any], Counter[int]]:
             response = only_here.pop()
@@ -195,9 +199,9 @@ class Replies:
                 of_api[code] += count
             self.put(Reply(connection_id, parts, throttle_ms))
 
-        self._chores.add(connection_id, Step(run, apply, partial(self._encoding_failed, request)))
+        self._chores.add(connection_id, FunctionChore(run, apply, partial(self._encoding_failed, request)))
 
-    def _encode_by_chore(self, request: Request, encode: Callable[[], list[Any]], throttle_ms: int) -> None:
+    def _call_encoder_by_chore(self, request: Request, encode: Callable[[], list[Any]], throttle_ms: int) -> None:
         connection_id = request.context.connection_id
         decoded = self._chores.take_decoded(connection_id)
 
@@ -209,7 +213,7 @@ class Replies:
         def apply(parts: list[Any], now_ms: int) -> None:
             self.put(Reply(connection_id, parts, throttle_ms))
 
-        self._chores.add(connection_id, Step(run, apply, partial(self._encoding_failed, request)))
+        self._chores.add(connection_id, FunctionChore(run, apply, partial(self._encoding_failed, request)))
 
     def _encoding_failed(self, request: Request, error: BaseException, now_ms: int) -> None:
         if isinstance(error, UnwritableMessage):

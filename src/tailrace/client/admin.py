@@ -95,8 +95,8 @@ def create_topic(cluster: ClusterClient, topic: NewTopic, *, validate_only: bool
             _raise(f"topic {one.name}", one.error_code, one.error_message)
 
     uses_defaults = BROKER_DEFAULT in (topic.partitions, topic.replication_factor) and not topic.assignment
-    at_least = FIRST_CREATE_WITH_DEFAULTS if uses_defaults else FIRST_CREATE_WITH_VALIDATION
-    cluster.change(request, check, at_least=at_least)
+    version_min = FIRST_CREATE_WITH_DEFAULTS if uses_defaults else FIRST_CREATE_WITH_VALIDATION
+    cluster.change(request, check, version_min=version_min)
     if wait and not validate_only:
         _wait_for_leaders(cluster, topic.name, len(topic.assignment) or topic.partitions)
 
@@ -132,7 +132,7 @@ def delete_topic(cluster: ClusterClient, name: str, *, wait: bool = True) -> Non
                 raise UnknownTopic(name)
             _raise(f"topic {name}", one.error_code, one.error_message)
 
-    cluster.change(request, check, at_least=FIRST_DELETE_WITH_IDS)
+    cluster.change(request, check, version_min=FIRST_DELETE_WITH_IDS)
     budget = cluster.retry_budget()
     while wait and any(not topic.error_code for topic in cluster.refresh([name]).topics):
         if not budget.pause():
@@ -214,7 +214,7 @@ def log_directories(cluster: ClusterClient, topics: Iterable[str] | None = None)
     found = []
     for node_id in sorted(cluster.metadata.brokers):
         answer: DescribeLogDirsResponse = cluster.ask_node(
-            node_id, DescribeLogDirsRequest(topics=wanted), check=check, at_least=1
+            node_id, DescribeLogDirsRequest(topics=wanted), check=check, version_min=1
         )
         found += [_log_directory(node_id, result) for result in answer.results]
     return found

@@ -113,8 +113,8 @@ def fetch(
         positions,
         build,
         read,
-        at_least=_ISOLATION_FROM,
-        at_most_without_ids=FETCH_TOPIC_IDS - 1,
+        version_min=_ISOLATION_FROM,
+        version_max_without_ids=FETCH_TOPIC_IDS - 1,
         wait_ms=options.max_wait_ms,
         budget=budget,
     )

@@ -124,16 +124,16 @@ def describe_configs(
         include_synonyms=True,
         include_documentation=with_documentation,
     )
-    at_least = _FIRST_WITH_DOCUMENTATION if with_documentation else FIRST_WITH_SOURCES
+    version_min = _FIRST_WITH_DOCUMENTATION if with_documentation else FIRST_WITH_SOURCES
 
     def check(answer: DescribeConfigsResponse) -> None:
         for result in answer.results:
             _raise(resource, result.error_code, result.error_message)
 
     if resource.node_id is None:
-        answer = cluster.ask_any(request, at_least=at_least, check=check)
+        answer = cluster.ask_any(request, version_min=version_min, check=check)
     else:
-        answer = cluster.ask_node(resource.node_id, request, at_least=at_least, check=check)
+        answer = cluster.ask_node(resource.node_id, request, version_min=version_min, check=check)
     return sorted(_entry(config) for result in answer.results for config in result.configs)
 
 
@@ -155,7 +155,7 @@ def topic_config_values(cluster: ClusterClient, topics: Iterable[str], key: str)
             if result.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 _raise(Resource.topic(result.resource_name), result.error_code, result.error_message)
 
-    answer: DescribeConfigsResponse = cluster.ask_any(request, at_least=FIRST_WITH_SOURCES, check=check)
+    answer: DescribeConfigsResponse = cluster.ask_any(request, version_min=FIRST_WITH_SOURCES, check=check)
     found = {result.resource_name: config.value for result in answer.results for config in result.configs}
     return {name: value for name, value in found.items() if value is not None}
 

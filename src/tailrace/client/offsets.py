@@ -26,7 +26,7 @@ class OffsetSpec(IntEnum):
 
 class FoundOffset(NamedTuple):
     offset: Offset
-    timestamp: int  # of the record found by time; -1 for an OffsetSpec
+    timestamp: int  # of the record, for a time and for MAX_TIMESTAMP; -1 for the other OffsetSpecs
     leader_epoch: LeaderEpoch
 
 
@@ -47,11 +47,14 @@ def find_offsets(
 ) -> dict[TopicPartition, FoundOffset | None]:
     """Return an offset for each partition.
 
-    A target is an OffsetSpec, or a time in milliseconds: then it is the first record at or after that time, or None.
+    A target is an OffsetSpec or a time in milliseconds. For a time, the result is the first record at or after it, or
+    None.
     """
-    at_least = max([_FIRST_WITH_ONE_OFFSET, *(_FIRST_VERSION.get(OffsetSpec(t), 0) for t in targets.values() if t < 0)])
+    version_min = max(
+        [_FIRST_WITH_ONE_OFFSET, *(_FIRST_VERSION.get(OffsetSpec(t), 0) for t in targets.values() if t < 0)]
+    )
     if isolation is not IsolationLevel.READ_UNCOMMITTED:
-        at_least = max(at_least, _FIRST_WITH_ISOLATION)
+        version_min = max(version_min, _FIRST_WITH_ISOLATION)
 
     def build(leaders: list[LedPartition]) -> ListOffsetsRequest:
         topics: dict[str, ListOffsetsRequest.ListOffsetsTopic] = {}
@@ -71,7 +74,7 @@ def find_offsets(
             timeout_ms=cluster.settings.request_timeout_ms,
         )
 
-    return cluster.ask_leaders(targets, build, _read, at_least=at_least)
+    return cluster.ask_leaders(targets, build, _read, version_min=version_min)
 
 
 def _read(answer: ListOffsetsResponse, leaders: list[LedPartition]) -> Iterator[PartitionAnswer]:

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple, Protocol
 
 from tailrace.log.leader_epochs import LeaderEpochs
 from tailrace.log.producers.producer_changes import ProducerChanges
-from tailrace.log.producers.producer_state import BatchMemory
+from tailrace.log.producers.producer_state import AppendedBatch
 from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.replicated.replicated_batches import BatchRun, split_replicated
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
@@ -251,7 +251,7 @@ class LogAppend:
 
     def _plan_producer(
         self, batch: RecordBatch, segment: Segment, now_ms: int, origin: Origin, transaction_version: int
-    ) -> BatchMemory | None:
+    ) -> AppendedBatch | None:
         """Check a batch that may be out of sequence, a duplicate, or of a new epoch. Return the written batch that it
         duplicates."""
         if batch.producer_id in self._changes.placed:

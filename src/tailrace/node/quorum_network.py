@@ -136,7 +136,7 @@ def find_cluster_id(config: BrokerConfig) -> str:
         for host, port in config.roles.controllers:
             try:
                 connection = Connection(Address(host, port), settings)
-                answer = connection.request(DescribeClusterRequest(endpoint_type=_CONTROLLERS), at_least=1)
+                answer = connection.request(DescribeClusterRequest(endpoint_type=_CONTROLLERS), version_min=1)
                 connection.close()
             except ClientError as error:
                 reason = str(error)

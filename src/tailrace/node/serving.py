@@ -23,7 +23,6 @@ from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.security.token_validators import FetchKeys
 from tailrace.broker.startup.environment import RemoteHost
 from tailrace.broker.startup.open_broker import open_broker
-from tailrace.broker.storage.cleaning import Work
 from tailrace.log.disk.files import PRIVATE_UMASK, DiskFiles, Files
 from tailrace.metadata.storage.storage_format import is_formatted
 from tailrace.model.topic_config import InvalidConfig
@@ -33,6 +32,7 @@ from tailrace.server.broker_interface import ServerFunctions
 from tailrace.server.connections.descriptors import open_segments_max
 from tailrace.server.loop.clock import wall_clock_ms
 from tailrace.server.settings import ServerSettings
+from tailrace.waiting.chore import Chore
 
 OWN_PREFIX: Final = "tailrace."
 UMASK_KEY: Final = "tailrace.umask"
@@ -108,7 +108,7 @@ def _credential_records(credentials: Sequence[str]) -> list[Message]:
 
 def _key_fetches(
     config: BrokerConfig, server_functions: ServerFunctions, clock_ms: Callable[[], int]
-) -> tuple[FetchKeys | None, Callable[[Work], None] | None]:
+) -> tuple[FetchKeys | None, Callable[[Chore], None] | None]:
     """Return the function that fetches the keys of identity providers, and its threads, if a listener needs them."""
     if not any(sasl.oauth is not None and sasl.oauth.jwks is not None for sasl in config.sasl.values()):
         return None, None

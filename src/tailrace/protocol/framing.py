@@ -1,4 +1,4 @@
-"""Frames: every message on a connection follows its length, an int32."""
+"""Frames: every message on a connection is preceded by its length, an int32."""
 
 from __future__ import annotations
 

@@ -43,13 +43,13 @@ def _value_to_json(value: Any, field: Field, version: int, with_records: bool) -
     if field.struct is not None:
         return _struct_to_dict(value, version, with_records)
     if field.element == "uuid":
-        return uuid_text(value)
+        return base64_uuid_text(value)
     if field.element in ("bytes", "records"):
         return b2a_base64(value, newline=False).decode()
     return value
 
 
-def uuid_text(value: bytes) -> str:
+def base64_uuid_text(value: bytes) -> str:
     """Return a uuid as Kafka writes it."""
     return b2a_base64(value, newline=False).rstrip(b"=\n").translate(_URL_SAFE).decode()
 

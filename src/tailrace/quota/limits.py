@@ -10,8 +10,9 @@ A limit for a user and a client id belongs to that pair alone. A limit for a use
 user. A limit for a client id is shared by all users with that client id. A default limit is not shared: each user or
 client id to which it applies has the full limit.
 
-Kafka determines the owner first and looks up its limit afterwards. If only quotas of one kind are set, that kind is the
-owner, also without a limit. A client with an empty client id has no client id limit.
+Kafka determines the owner first and looks up its limit afterwards. If limits of only one kind exist (user, client id or
+pair), each client's owner is of that kind, even if it has no limit. A client with an empty client id has no client id
+limit.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class QuotaLimits:
         self.is_enabled = bool(self._users or self._clients or self._pairs)
 
     def owner(self, user: str, client_id: str) -> Owner:
+        """Return the owner of the limit of a client. Clients with the same owner share the limit."""
         users, pairs = self._users, self._pairs
         if not pairs:
             if not users:
@@ -74,6 +76,7 @@ class QuotaLimits:
         return "", client_id
 
     def limit(self, owner: Owner) -> float | None:
+        """Return the limit of an owner, or None if it has none."""
         user, client_id = owner
         if user and client_id:
             for pair in ((user, client_id), (user, None), (None, client_id), (None, None)):

@@ -51,7 +51,7 @@ class IsrProposals:
         self._interval_ms = max(lag_ms_max // 2, 1)
         self._check_ms = now_ms + self._interval_ms
         self._waiting: dict[TopicPartition, IsrProposal] = {}
-        self._is_asking = False
+        self._has_request = False
         self._send_ms = 0
         self._limited_log = LimitedLog(_log)
 
@@ -67,11 +67,11 @@ class IsrProposals:
             for partition in self._partitions.leaders():
                 assert partition.leader is not None
                 partition.leader.shrink_isr(now_ms)
-        if self._waiting and not self._is_asking and now_ms >= self._send_ms:
+        if self._waiting and not self._has_request and now_ms >= self._send_ms:
             self._send(now_ms)
 
     def next_deadline_ms(self) -> int:
-        return min(self._send_ms, self._check_ms) if self._waiting and not self._is_asking else self._check_ms
+        return min(self._send_ms, self._check_ms) if self._waiting and not self._has_request else self._check_ms
 
     # Requests
 
@@ -88,7 +88,7 @@ class IsrProposals:
                 topics.setdefault(partition.topic_id, []).append(_partition_data(key.partition, proposal))
         if not sent:
             return
-        self._is_asking = True
+        self._has_request = True
         self._controller.alter_partition(
             [AlterPartitionRequest.TopicData(topic_id=one, partitions=found) for one, found in topics.items()],
             partial(self._answered, sent, names),
@@ -103,7 +103,7 @@ class IsrProposals:
         return leader if leader is not None and leader.isr.pending is proposal else None
 
     def _failed(self, sent: Mapping[TopicPartition, IsrProposal], failure: Failure, now_ms: int) -> None:
-        self._is_asking = False
+        self._has_request = False
         self._limited_log.write(logging.WARNING, failure.name, now_ms, "AlterPartition failed", error=failure.value)
         self._retry(sent, now_ms)
 
@@ -121,7 +121,7 @@ class IsrProposals:
         response: Any,
         now_ms: int,
     ) -> None:
-        self._is_asking = False
+        self._has_request = False
         if response.error_code:
             code = ErrorCode(response.error_code)
             self._limited_log.write(logging.WARNING, code.name, now_ms, "AlterPartition refused", error=code.name)

@@ -3,9 +3,9 @@
     make_leader / make_follower (new metadata)  ──►  role: LeaderRole | FollowerRole, a new one with each leader epoch
     append_as_leader, read, end_of_epoch, delete_records     ──►  fence ──► role ──► log
 
-Metadata with an older partition epoch is ignored. A request with a leader epoch is fenced: an older epoch is
-FENCED_LEADER_EPOCH, a newer one UNKNOWN_LEADER_EPOCH (the metadata has not arrived yet). Then a request that only the
-leader may answer is NOT_LEADER_OR_FOLLOWER on a follower.
+Metadata with an older partition epoch is ignored. A request with a leader epoch is fenced: an older epoch gets
+FENCED_LEADER_EPOCH, a newer one UNKNOWN_LEADER_EPOCH (the metadata has not arrived yet). A request that only the leader
+may answer gets NOT_LEADER_OR_FOLLOWER from a follower.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ReplicaRead(NamedTuple):
     log_start_offset: Offset
     last_stable_offset: Offset
     diverging: EpochEnd | None = None
-    data: bytes | None = None  # small reads: the bytes, read with the lookup, instead of a slice
+    data: bytes | None = None  # the bytes of a small read, which the lookup has read; None: send the slice
 
 
 class Partition:
@@ -89,7 +89,7 @@ class Partition:
         self.move: MovingCopy | None = None  # a move to another log directory
         self.traffic = TopicTraffic()  # replaced by the topic's counters when it is hosted
         self.role: LeaderRole | FollowerRole | None = None
-        self.leader: LeaderRole | None = None  # the role if it is the leader's
+        self.leader: LeaderRole | None = None  # `role` if this replica leads, else None
 
     @property
     def is_leader(self) -> bool:
@@ -110,8 +110,8 @@ class Partition:
             leader = LeaderRole(self.log, self._settings, state)
         else:
             leader = was_leader
-            # The controller's response may have contained this state already. Then it does not decide the pending
-            # proposal, which was made later.
+            # The controller's response may have contained this state already. In that case this metadata must not end
+            # the pending proposal, which is newer.
             if state.partition_epoch > leader.partition_epoch:
                 leader.isr.commit(state.isr)
                 leader.partition_epoch = state.partition_epoch
@@ -225,7 +225,8 @@ class Partition:
         return LeaderAppend(result, self.write_placed(now_ms))
 
     def acks_error(self, required_offset: Offset) -> ErrorCode | None:
-        """Return NONE if all in-sync replicas have the records, an error if they never will, or None to wait."""
+        """Return `ErrorCode.NONE` if all in-sync replicas have the records, an error if they never will. Return None
+        if the answer is not known yet."""
         leader = self.leader
         if leader is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -279,7 +280,7 @@ class Partition:
 
     def _diverging(self, last_fetched_epoch: LeaderEpoch, offset: Offset, marks: Watermarks) -> EpochEnd | None:
         end = self.log.end_of_epoch(last_fetched_epoch)
-        # Below the log start truncation is not possible: the reader has to restart, whatever the epochs are.
+        # Below the log start, truncation is impossible: the reader has to restart, whatever the epochs are.
         if end.end_offset < 0 or end.epoch < 0 or offset < marks.log_start_offset:
             raise OffsetOutOfRange(self.key, offset, marks.log_start_offset, marks.log_end.offset)
         return end if end.epoch < last_fetched_epoch or end.end_offset < offset else None

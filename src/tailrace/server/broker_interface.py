@@ -17,6 +17,7 @@ from tailrace.broker.requests.request_context import ConnectionContext, Reply
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.metrics.families import Family
 from tailrace.server.connections.endpoints import Endpoint
+from tailrace.waiting.chore import Chore
 from tailrace.waiting.outbox import Outbox
 
 Handle: TypeAlias = Callable[[memoryview, ConnectionContext, int], bool]
@@ -72,19 +73,6 @@ class BrokerCore(Protocol):
 
     def close(self, now_ms: int) -> None:
         """Stop cleanly: write everything to disk, release all resources."""
-
-
-class Chore(Protocol):
-    """Work that takes long, such as an fsync or a compaction: run on a worker thread, applied on the loop."""
-
-    def run(self) -> Any:
-        """Do the work, on a worker thread. It must not touch objects that the broker may change."""
-
-    def apply(self, result: Any, now_ms: int) -> None:
-        """Apply the result, on the loop."""
-
-    def failed(self, error: BaseException, now_ms: int) -> None:
-        """Handle an exception of `run`, on the loop, instead of `apply`."""
 
 
 class ServerFunctions(Protocol):

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 
 from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.broker.storage.disk_failures import LogDirectoriesFailed
-from tailrace.server.broker_interface import BrokerBuilder, BrokerCore, Chore
+from tailrace.server.broker_interface import BrokerBuilder, BrokerCore
 from tailrace.server.connections.descriptors import current_descriptors
 from tailrace.server.connections.endpoints import Endpoint, advertise
 from tailrace.server.connections.listener import Listener
@@ -30,6 +30,7 @@ from tailrace.server.loop.turn import Turn
 from tailrace.server.loop.wakeup import WakeUp
 from tailrace.server.metrics.statistics import ServerStatistics
 from tailrace.server.settings import LimitSettings, ServerSettings
+from tailrace.waiting.chore import Chore
 
 T = TypeVar("T")
 _LOGGER: Final = logging.getLogger("tailrace.server")

@@ -123,7 +123,7 @@ class RemoteTask(Generic[T]):
 
 
 class _StepWork:
-    """A step beside the loop, as a chore."""
+    """A step on a worker thread, as a chore."""
 
     def __init__(self, step: Beside, resume: Callable[[_Result], None], submit: Callable[[Work], None]) -> None:
         self._step = step

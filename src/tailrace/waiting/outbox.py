@@ -10,9 +10,9 @@ network:
         request.answered(Response(…), now_ms)
 
 The server sends the requests after every round (`server/peers/peers.py`). Requests to one address on one channel share
-a connection and are pipelined in order. The version is the highest that both sides support, within `at_least` and
-`at_most`. A peer answers the requests of a connection one after the other, so a request that may wait long (a fetch)
-needs its own channel.
+a connection and are pipelined in order. The version is the highest that both sides support, within `version_min` and
+`version_max`. A peer answers the requests of a connection one after the other, so a request that may wait long (a
+fetch) needs its own channel.
 
 If a peer cannot be reached, `failed` is called, and later requests to it wait for a backoff time that grows with each
 attempt. Records in a response are views of its buffer, which is not written to again.
@@ -58,7 +58,7 @@ AnswerReader: TypeAlias = Callable[[memoryview, int, int], Any]  # arguments: fr
 
 
 class OutgoingRequest:
-    __slots__ = ("answered", "at_least", "at_most", "body", "failed", "peer", "read", "timeout_ms")
+    __slots__ = ("answered", "body", "failed", "peer", "read", "timeout_ms", "version_max", "version_min")
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class OutgoingRequest:
         answered: Answered,
         failed: Failed,
         timeout_ms: int,
-        at_least: int,
-        at_most: int | None,
+        version_min: int,
+        version_max: int | None,
         read: AnswerReader | None = None,
     ) -> None:
         self.peer = peer
@@ -76,8 +76,8 @@ class OutgoingRequest:
         self.answered = answered
         self.failed = failed
         self.timeout_ms = timeout_ms
-        self.at_least = at_least
-        self.at_most = at_most
+        self.version_min = version_min
+        self.version_max = version_max
         self.read = read
 
     def __repr__(self) -> str:
@@ -98,13 +98,13 @@ class Outbox:
         failed: Failed,
         *,
         timeout_ms: int = REQUEST_TIMEOUT_MS,
-        at_least: int = 0,
-        at_most: int | None = None,
+        version_min: int = 0,
+        version_max: int | None = None,
         read: AnswerReader | None = None,
     ) -> None:
         """Send a request. The timeout starts now and includes the time in the outbox. `read` decodes the response in
         place of the message's own reader."""
-        self.waiting.append(OutgoingRequest(peer, body, answered, failed, timeout_ms, at_least, at_most, read))
+        self.waiting.append(OutgoingRequest(peer, body, answered, failed, timeout_ms, version_min, version_max, read))
 
     def flush(self) -> None:
         """Send the waiting requests now, not after the running callback. Without a network this does nothing."""

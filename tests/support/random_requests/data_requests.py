@@ -121,10 +121,10 @@ class DataRequests:
 
     def produced(self, sent: list[Sent], ours: Any, names: dict[str, str]) -> None:
         """Note the sequences of appended batches. `names`: topics by id."""
-        from tailrace.protocol.json_form import uuid_text
+        from tailrace.protocol.json_form import base64_uuid_text
 
         taken = {
-            (topic.name or names.get(uuid_text(topic.topic_id), ""), one.index): one.error_code
+            (topic.name or names.get(base64_uuid_text(topic.topic_id), ""), one.index): one.error_code
             for topic in ours.responses
             for one in topic.partition_responses
         }

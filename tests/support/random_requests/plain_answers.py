@@ -12,13 +12,13 @@ import json
 import struct
 from typing import Any, Final
 
-from tailrace.protocol.json_form import to_dict, uuid_text
+from tailrace.protocol.json_form import base64_uuid_text, to_dict
 from tailrace.protocol.messages import FetchResponse, ListOffsetsResponse
 from tailrace.records.batch import HEADER_SIZE, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT, CorruptBatch, RecordBatch
 from tailrace.records.record import iter_records
 
 _DROPPED: Final = frozenset({"throttleTimeMs"})
-_NO_TOPIC: Final = uuid_text(bytes(16))
+_NO_TOPIC: Final = base64_uuid_text(bytes(16))
 
 
 class PlainAnswers:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from tailrace.broker.requests.api_table import API_TABLE
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.headers import read_response_header
-from tailrace.protocol.json_form import uuid_text
+from tailrace.protocol.json_form import base64_uuid_text
 from tailrace.protocol.registry import response_class
 from tests.support.api_twins import KafkaSide, OurSide
 from tests.support.random_requests.plain_answers import PlainAnswers, differences
@@ -42,7 +42,7 @@ class Side:
 
     def learn_topics(self) -> None:
         self.link.learn()
-        self.answers.topics = {uuid_text(one): name for name, one in self.link.topic_ids.items()}
+        self.answers.topics = {base64_uuid_text(one): name for name, one in self.link.topic_ids.items()}
 
     def ask(self, message: Any, version: int) -> Any:
         return self.link.ask(message, version)

@@ -23,7 +23,7 @@ from tailrace.broker.security.standard_authorizer import StandardAuthorizer
 from tailrace.broker.startup.open_broker import open_broker
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.errors import UnwritableMessage
-from tailrace.protocol.json_form import uuid_text
+from tailrace.protocol.json_form import base64_uuid_text
 from tailrace.protocol.message import Message
 from tailrace.protocol.messages import EnvelopeResponse
 from tests.support.acl_cases import every_case, make
@@ -77,7 +77,7 @@ def broker() -> Broker:
     topics = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in ("orders", "secret", "victim")]
     side.ask(make("CreateTopics", topics=topics, timeout_ms=1_000), 7)
     for kind in range(3):
-        side.ask(make("FindCoordinator", key_type=kind, coordinator_keys=[f"g:{uuid_text(bytes(16))}:0"]), 6)
+        side.ask(make("FindCoordinator", key_type=kind, coordinator_keys=[f"g:{base64_uuid_text(bytes(16))}:0"]), 6)
     for one in _members():
         assert side.ask(one, API_TABLE[one.SCHEMA.api_key].max_version).error_code == 0  # type: ignore[attr-defined]
     # By its second heartbeat the partition's state is begun, and it is given to the member.

@@ -10,7 +10,6 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.metrics import client_telemetry
 from tailrace.broker.metrics.client_telemetry import DECOMPRESSED_MAX, EXPIRY_MS, READS_MAX
 from tailrace.broker.metrics.metrics_subscription import MetricsSubscription, requested_metrics
-from tailrace.broker.storage.cleaning import Work
 from tailrace.metadata.image.image import ResourceType
 from tailrace.metrics.exposition import PROMETHEUS, pieces
 from tailrace.metrics.scrape import Scrape
@@ -23,6 +22,7 @@ from tailrace.protocol.messages import (
 )
 from tailrace.records.batch import Codec
 from tailrace.records.codecs.compression import compress
+from tailrace.waiting.chore import Chore
 from tests.support.memory_files import MemoryFiles
 from tests.support.memory_node import NOW_MS, Client, start, with_request_work
 from tests.support.otlp import gauge, metrics_data, point
@@ -303,7 +303,7 @@ def test_the_least_recent_instance_makes_room(client: Client, monkeypatch: pytes
 
 
 def test_the_number_of_pushes_that_are_read_in_parallel_is_limited(broker: Broker) -> None:
-    chores: list[Work] = []
+    chores: list[Chore] = []
     broker = with_request_work(broker, chores.append)
     clients = [Client(broker, connection_id=number) for number in range(READS_MAX + 1)]
     ids = [bytes([number + 2]) * 16 for number in range(READS_MAX + 1)]
@@ -331,7 +331,7 @@ def test_the_number_of_pushes_that_are_read_in_parallel_is_limited(broker: Broke
 def test_a_push_of_an_instance_that_is_dropped_meanwhile_is_not_exposed(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chores: list[Work] = []
+    chores: list[Chore] = []
     broker = with_request_work(broker, chores.append)
     monkeypatch.setattr(client_telemetry, "INSTANCES_MAX", 1)
     client, other = Client(broker), Client(broker, connection_id=2)

@@ -12,14 +12,14 @@ import pytest
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup.open_broker import open_broker
-from tailrace.broker.storage.cleaning import Work, run_at_once
-from tailrace.log.directories.serial_work import RetriedWork, SerialWork, Task, do_at_once
+from tailrace.log.directories.serial_work import RetriedWork, SerialWork, Task
 from tailrace.log.disk.files import Files
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m
 from tailrace.records.batch import RecordBatch
 from tailrace.records.record import iter_records
+from tailrace.waiting.chore import Chore, run_now
 from tests.support.batches import batch, stored_batches
 from tests.support.crash_states import crash_points
 from tests.support.faulty_files import FaultyFiles
@@ -39,7 +39,7 @@ class HeldWork:
 
     def __call__(self, work: object) -> None:
         if isinstance(work, RetriedWork) and isinstance(work.work, SerialWork | Task):
-            do_at_once(work, NOW_MS)
+            run_now(work, NOW_MS)
         else:
             self.waiting.append(work)
 
@@ -49,7 +49,7 @@ class HeldWork:
 
 
 def start(
-    files: Files, *paths: str, submit: Callable[[Work], None] | None = None, settings: dict[str, str] | None = None
+    files: Files, *paths: str, submit: Callable[[Chore], None] | None = None, settings: dict[str, str] | None = None
 ) -> Client:
     ids = count(1_000_000)
     broker = open_broker(
@@ -352,7 +352,7 @@ def test_a_target_that_fails_leaves_the_partition_where_it_is() -> None:
 
 def test_the_rate_of_copying_is_bounded() -> None:
     elapsed_ms = 0
-    client = start(MemoryFiles(), submit=run_at_once(lambda: NOW_MS + elapsed_ms))
+    client = start(MemoryFiles(), submit=lambda chore: run_now(chore, NOW_MS + elapsed_ms))
     create(client)
     produce(client, *(b"x" * 1_000_000 for _ in range(8)))
     request = m.IncrementalAlterConfigsRequest()

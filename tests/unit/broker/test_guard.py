@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,7 +14,6 @@ import pytest
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.requests.request_context import Reply
-from tailrace.broker.storage.cleaning import run_at_once
 from tailrace.client.security.sasl import exchange_of
 from tailrace.client.security.security import Sasl
 from tailrace.metadata.decisions.scram_credentials import first_credential
@@ -23,6 +23,7 @@ from tailrace.model.topic_config import InvalidConfig
 from tailrace.node.serving import broker_builder
 from tailrace.protocol import messages as m
 from tailrace.protocol.headers import RequestHeader, write_request_header
+from tailrace.waiting.chore import run_now
 from tests.support.memory_node import NOW_MS, Client, start
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -263,7 +264,7 @@ class _Nowhere:
 
     @property
     def submit(self) -> Any:
-        return run_at_once(lambda: 0)
+        return partial(run_now, now_ms=0)
 
     def is_turn_over(self) -> bool:
         return False

@@ -8,10 +8,10 @@ from itertools import count
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup.open_broker import open_broker
 from tailrace.broker.storage.new_replicas import RESPONSE_WAIT_MS
-from tailrace.log.directories.serial_work import Work
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m
+from tailrace.waiting.chore import Chore
 from tests.support.batches import batch
 from tests.support.memory_files import MemoryFiles
 from tests.support.memory_node import NOW_MS, Client
@@ -22,7 +22,7 @@ A, B = "/a", "/b"
 class Bench:
     def __init__(self) -> None:
         self.files = MemoryFiles()
-        self.waiting: list[Work] = []
+        self.waiting: list[Chore] = []
         ids = count(1_000_000)
         broker = open_broker(
             self.files,

@@ -1,4 +1,4 @@
-"""OAUTHBEARER at the broker: tokens, keys that are fetched beside the loop, sessions, and settings that are refused."""
+"""OAUTHBEARER at the broker: tokens, keys fetched on a worker thread, sessions, and settings that are refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.config.oauth_config import JwksSettings
 from tailrace.broker.security import key_cache
 from tailrace.broker.security.signing_keys import InvalidKeys, SigningKeys, is_signed_by
-from tailrace.broker.storage.cleaning import Work
 from tailrace.model.errors import ErrorCode
 from tailrace.model.security.jwt import (
     UNTRUSTED_CHARS_MAX,
@@ -30,6 +29,7 @@ from tailrace.model.security.jwt import (
 from tailrace.model.security.oauthbearer import MalformedMessage, read_message, write_message
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol import messages as m
+from tailrace.waiting.chore import Chore
 from tests.support.identity_provider import IdentityProvider
 from tests.support.memory_node import NOW_MS, start
 from tests.unit.broker.test_guard import Stranger
@@ -61,7 +61,7 @@ class Provider:
     def __init__(self) -> None:
         self.answer: bytes | OSError = jwks("one")
         self.fetches = 0
-        self.submitted: list[Work] = []
+        self.submitted: list[Chore] = []
 
     def fetch(self, settings: JwksSettings) -> bytes:
         self.fetches += 1

@@ -1,4 +1,4 @@
-"""Produce and ListOffsets whose batches are looked into beside the loop, and what may happen meanwhile."""
+"""Produce and ListOffsets whose batches are examined on a worker thread, and what may happen meanwhile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.storage.cleaning import Work
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (
     ApiVersionsRequest,
@@ -18,6 +17,7 @@ from tailrace.protocol.messages import (
 )
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
+from tailrace.waiting.chore import Chore
 from tests.support.memory_node import NOW_MS, Client, start, with_request_work
 
 VERSION = 9
@@ -27,7 +27,7 @@ class Beside:
     """A broker whose chores run when the test decides."""
 
     def __init__(self) -> None:
-        self.chores: list[Work] = []
+        self.chores: list[Chore] = []
         self.broker: Broker = with_request_work(start(), self.chores.append)
         topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=2, replication_factor=1)
         Client(self.broker, connection_id=99).ask(CreateTopicsRequest(topics=[topic]), 5)

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from tailrace.log.directories.log_directory import LogDirectory
-from tailrace.log.directories.serial_work import Work, do_at_once
 from tailrace.log.partition_log import PartitionLog
 from tailrace.protocol import messages as m
 from tailrace.records.batch import split_batches
+from tailrace.waiting.chore import Chore, run_now
 from tests.support.faulty_files import FaultyFiles
 from tests.support.memory_files import MemoryFiles
 from tests.support.memory_node import NOW_MS, Client
@@ -128,15 +128,15 @@ def test_a_chore_that_failed_for_lack_of_descriptors_is_submitted_again_after_a_
     client = start(files, FIRST)
     create(client, "topic", 1)
     directory, log = log_of(client, "topic")
-    submitted: list[Work] = []
+    submitted: list[Chore] = []
     errors: list[OSError] = []
-    directory.flush_by(submitted.append, errors.append)
+    directory.run_work_with(submitted.append, errors.append)
     produce(client, "topic", 0)
     log.roll(NOW_MS)
     directory.run_due(NOW_MS)
     files.fail("open", errno.EMFILE)
     for work in submitted[:]:
-        do_at_once(work, NOW_MS)
+        run_now(work, NOW_MS)
     assert [error.errno for error in errors] == [errno.EMFILE] * len(submitted)
     assert directory.failure is None
     files.heal()
@@ -146,7 +146,7 @@ def test_a_chore_that_failed_for_lack_of_descriptors_is_submitted_again_after_a_
     directory.run_due(NOW_MS + 1_000)
     assert len(submitted) == 2 * again
     for work in submitted[again:]:
-        do_at_once(work, NOW_MS + 1_000)
+        run_now(work, NOW_MS + 1_000)
     assert log.recovery_point == log.log_end_offset == 1
 
 

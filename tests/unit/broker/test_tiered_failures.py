@@ -220,7 +220,7 @@ def test_remote_reads_above_the_limit_are_refused() -> None:
 
 
 class Crashes:
-    """Takes a copy of the files before and after each step beside the loop."""
+    """Takes a copy of the files before and after each step on a worker thread."""
 
     def __init__(self) -> None:
         self.node: TieredNode | None = None

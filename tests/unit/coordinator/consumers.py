@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from tailrace.coordinator.groups.consumer.consumer_heartbeat import ConsumerHeartbeat
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
-from tailrace.coordinator.groups.group_coordinator import GroupCoordinator, KindSettings
+from tailrace.coordinator.groups.group_coordinator import GroupCoordinator, GroupTypeSettings
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
@@ -55,7 +55,7 @@ class Coordinator:
     def _open(self) -> None:
         self.timers = Timers()
         self.shard = GroupCoordinator(
-            self.timers, GroupSettings(), self._new_id, lambda: self.image, KindSettings(lambda _: self.settings)
+            self.timers, GroupSettings(), self._new_id, lambda: self.image, GroupTypeSettings(lambda _: self.settings)
         )
 
     def _new_id(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tailrace.coordinator.groups.group_coordinator import GroupCoordinator, KindSettings
+from tailrace.coordinator.groups.group_coordinator import GroupCoordinator, GroupTypeSettings
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.groups.streams.streams_group import StreamsGroup
 from tailrace.coordinator.groups.streams.streams_heartbeat import StreamsHeartbeat, StreamsHeartbeatResult
@@ -57,7 +57,7 @@ class Coordinator:
             GroupSettings(),
             lambda: "unused",
             lambda: self.image,
-            KindSettings(streams=lambda _: self.settings),
+            GroupTypeSettings(streams=lambda _: self.settings),
         )
 
     def set_topics(self, topics: Mapping[str, int]) -> None:

@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 
 from tailrace.log.directories.log_directory import LogDirectory
-from tailrace.log.directories.serial_work import do_at_once
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
+from tailrace.waiting.chore import run_now
 from tests.support.memory_files import MemoryFiles
 from tests.support.recording_files import Operation, RecordingFiles
 from tests.support.small_logs import NOW_MS, append
@@ -20,7 +20,7 @@ OLD_EPOCH, NEW_EPOCH = 0, 1
 def _opened(files: MemoryFiles) -> LogDirectory:
     directory = LogDirectory(files, "/data", new_id=lambda: "f" * 32)
     directory.load(lambda _: TopicConfig(), NOW_MS)
-    directory.flush_by(partial(do_at_once, now_ms=NOW_MS), lambda error: pytest.fail(str(error)))
+    directory.run_work_with(partial(run_now, now_ms=NOW_MS), lambda error: pytest.fail(str(error)))
     return directory
 
 
@@ -74,7 +74,7 @@ def test_many_epochs_are_written_in_groups_so_that_other_work_gets_its_turn() ->
     waiting = []
     for number in range(250):
         append(directory.create(TopicPartition("topic", number), TopicConfig(), NOW_MS), b"a", leader_epoch=OLD_EPOCH)
-    directory.flush_by(waiting.append, lambda error: pytest.fail(str(error)))
+    directory.run_work_with(waiting.append, lambda error: pytest.fail(str(error)))
     for log in directory.logs.values():
         log.epochs.assign(NEW_EPOCH, log.log_end_offset)
         append(log, b"b", leader_epoch=NEW_EPOCH)

@@ -280,7 +280,7 @@ def test_many_deleted_folders_are_renamed_before_logs_of_the_same_names_are_crea
     keys = [TopicPartition("topic", number) for number in range(RENAMED_AT_ONCE + 50)]
     for key in keys:
         directory.create(key, TopicConfig(), NOW_MS)
-    directory.flush_by(waiting.append, lambda error: None)
+    directory.run_work_with(waiting.append, lambda error: None)
     directory.delete_all(keys, NOW_MS)
     assert not directory.logs
     assert files.exists("/data/topic-0"), "another thread renames it"

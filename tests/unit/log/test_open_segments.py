@@ -36,7 +36,7 @@ def append(log: PartitionLog) -> None:
 def test_new_logs_have_no_open_files(tmp_path: Path) -> None:
     directory = directory_in(tmp_path)
     keys = [TopicPartition("topic", number) for number in range(20)]
-    for log in directory.make([NewLog(key, TopicConfig()) for key in keys], NOW_MS):
+    for log in directory.create_unregistered([NewLog(key, TopicConfig()) for key in keys], NOW_MS):
         directory.add(log)
     assert open_files(tmp_path) == 0
 

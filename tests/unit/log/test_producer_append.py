@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.log.producers.producer_append import EndedTransaction, ProducerAppend
-from tailrace.log.producers.producer_state import BatchMemory, ProducerState
+from tailrace.log.producers.producer_state import AppendedBatch, ProducerState
 from tailrace.log.segments.position import LogPosition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
@@ -44,7 +44,7 @@ def known(
     *, epoch: int = 0, last_sequence: int = 9, transaction: int | None = None, coordinator_epoch: int = 0
 ) -> ProducerState:
     state = ProducerState(ID, epoch, coordinator_epoch, 50, transaction)
-    state.remember(BatchMemory(last_sequence, 40, 0, 50))
+    state.remember(AppendedBatch(last_sequence, 40, 0, 50))
     return state
 
 

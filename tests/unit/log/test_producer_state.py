@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.log.producers.producer_state import BATCHES_REMEMBERED, BatchMemory, ProducerState
+from tailrace.log.producers.producer_state import BATCHES_REMEMBERED, AppendedBatch, ProducerState
 from tailrace.records.batch import RecordBatch
 from tests.support.batches import batch
 
@@ -17,24 +17,24 @@ def state_of(*batches: tuple[int, int], epoch: int = 0) -> ProducerState:
     state = ProducerState(7, epoch)
     for first, count in batches:
         last = (first + count - 1) & 0x7FFFFFFF
-        state.remember(BatchMemory(last, 100 + first + count - 1, count - 1, 5))
+        state.remember(AppendedBatch(last, 100 + first + count - 1, count - 1, 5))
     return state
 
 
 def test_a_remembered_batch_has_its_first_sequence_and_offset() -> None:
-    memory = BatchMemory(last_sequence=12, last_offset=110, offset_delta=2, timestamp=5)
+    memory = AppendedBatch(last_sequence=12, last_offset=110, offset_delta=2, timestamp=5)
     assert (memory.first_sequence, memory.first_offset) == (10, 108)
 
 
 def test_the_first_sequence_is_computed_across_a_wrap() -> None:
-    memory = BatchMemory(last_sequence=1, last_offset=110, offset_delta=3, timestamp=5)
+    memory = AppendedBatch(last_sequence=1, last_offset=110, offset_delta=3, timestamp=5)
     assert memory.first_sequence == 2**31 - 2
 
 
 def test_l9_a_repeated_batch_is_recognized_as_a_duplicate() -> None:
     state = state_of((0, 3), (3, 2))
-    assert state.duplicate_of(sent(0, 3)) == BatchMemory(2, 102, 2, 5)
-    assert state.duplicate_of(sent(3, 2)) == BatchMemory(4, 104, 1, 5)
+    assert state.duplicate_of(sent(0, 3)) == AppendedBatch(2, 102, 2, 5)
+    assert state.duplicate_of(sent(3, 2)) == AppendedBatch(4, 104, 1, 5)
     assert state.duplicate_of(sent(5, 1)) is None
     assert state.duplicate_of(sent(3, 1)) is None, "it is not the same batch"
     assert state.duplicate_of(sent(0, 3, epoch=1)) is None
@@ -75,7 +75,7 @@ def test_a_snapshot_keeps_the_last_batch_and_the_open_transaction() -> None:
     state = state_of((0, 3), (3, 2))
     state.coordinator_epoch, state.transaction_first_offset, state.last_timestamp = 4, 100, 99
     again = ProducerState.from_snapshot(state.to_snapshot())
-    assert list(again.batches) == [BatchMemory(4, 104, 1, 99)]
+    assert list(again.batches) == [AppendedBatch(4, 104, 1, 99)]
     assert (again.producer_id, again.producer_epoch, again.coordinator_epoch) == (7, 0, 4)
     assert (again.transaction_first_offset, again.last_timestamp) == (100, 99)
 

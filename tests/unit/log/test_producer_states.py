@@ -5,7 +5,7 @@ from __future__ import annotations
 from tailrace.log.producers.pending_snapshot import PRODUCERS_AT_ONCE, PRODUCERS_MAX
 from tailrace.log.producers.producer_append import EndedTransaction, OpenTransaction
 from tailrace.log.producers.producer_snapshot import decode_snapshot
-from tailrace.log.producers.producer_state import BatchMemory, ProducerState
+from tailrace.log.producers.producer_state import AppendedBatch, ProducerState
 from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.segments.position import LogPosition
 from tailrace.log.upkeep.deferred import Deferred
@@ -84,7 +84,7 @@ def test_l11_states_are_restored_from_the_latest_snapshot() -> None:
     assert sorted(again.producers) == [7, 8]
     assert again.end_offset == 21
     assert again.first_unstable == LogPosition(20)
-    assert list(again.producers[7].batches) == [BatchMemory(0, 10, 0, NOW_MS)]
+    assert list(again.producers[7].batches) == [AppendedBatch(0, 10, 0, NOW_MS)]
 
 
 def test_l11_snapshots_outside_the_logs_bounds_are_removed() -> None:

@@ -9,10 +9,11 @@ import pytest
 
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.directories.sealed_flush import SEGMENTS_AT_ONCE, SealedFlush
-from tailrace.log.directories.serial_work import RetriedWork, Work, do_at_once
+from tailrace.log.directories.serial_work import RetriedWork
 from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
+from tailrace.waiting.chore import Chore, run_now
 from tests.support.batches import batch
 from tests.support.faulty_files import FaultyFiles
 from tests.support.memory_files import MemoryFiles, memory_files
@@ -32,14 +33,14 @@ class Bench:
         files.make_directory("/data")
         self.directory = LogDirectory(files, "/data", new_id=lambda: "id")
         self.directory.load(lambda topic: CONFIG, NOW_MS)
-        self.directory.flush_by(self._submit, self.errors.append)
+        self.directory.run_work_with(self._submit, self.errors.append)
         self.log: PartitionLog = self.directory.logs.get(ORDERS) or self.directory.create(ORDERS, CONFIG, NOW_MS)
 
-    def _submit(self, work: Work) -> None:
+    def _submit(self, work: Chore) -> None:
         if isinstance(work, RetriedWork) and isinstance(work.work, SealedFlush):
             self.waiting.append(work)
         else:
-            do_at_once(work, NOW_MS)
+            run_now(work, NOW_MS)
 
     def append(self, *values: bytes) -> None:
         for value in values:
@@ -137,7 +138,7 @@ def test_a_sync_of_the_active_segment_without_a_waiting_request_runs_on_another_
     directory = LogDirectory(files, "/data", new_id=lambda: "0" * 32)
     work: list[Any] = []
     directory.load(lambda topic: TopicConfig(), NOW_MS)
-    directory.flush_by(work.append, pytest.fail)
+    directory.run_work_with(work.append, pytest.fail)
     log = directory.create(ORDERS, TopicConfig(flush_ms=1_000), NOW_MS)
     for _ in range(4):
         log.append_as_leader(batch(b"value"), leader_epoch=0, now_ms=NOW_MS)
@@ -160,7 +161,7 @@ def test_a_sync_overtaken_by_a_truncation_does_not_move_the_recovery_point() -> 
     directory = LogDirectory(files, "/data", new_id=lambda: "0" * 32)
     work: list[Any] = []
     directory.load(lambda topic: TopicConfig(), NOW_MS)
-    directory.flush_by(work.append, pytest.fail)
+    directory.run_work_with(work.append, pytest.fail)
     log = directory.create(ORDERS, TopicConfig(flush_ms=1_000), NOW_MS)
     for _ in range(4):
         log.append_as_leader(batch(b"value"), leader_epoch=0, now_ms=NOW_MS)

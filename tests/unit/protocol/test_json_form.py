@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.protocol.errors import UnsupportedVersion
-from tailrace.protocol.json_form import to_dict, uuid_text
+from tailrace.protocol.json_form import base64_uuid_text, to_dict
 from tailrace.protocol.messages import FetchRequest, PartitionChangeRecord, ProduceRequest, SaslAuthenticateRequest
 
 
@@ -24,7 +24,7 @@ def test_a_tagged_field_at_its_default_is_left_out_and_null_is_not() -> None:
 
 def test_bytes_are_base64() -> None:
     assert to_dict(SaslAuthenticateRequest(auth_bytes=b"\xff\xfe\xfd"), 2) == {"authBytes": "//79"}
-    assert uuid_text(b"\xff" * 16) == "_____________________w"
+    assert base64_uuid_text(b"\xff" * 16) == "_____________________w"
 
 
 def test_records_are_shown_as_their_size_unless_requested() -> None:

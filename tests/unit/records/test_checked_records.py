@@ -1,4 +1,4 @@
-"""Records that were checked beside the loop: a refusal is kept and raised without the callers through which it came."""
+"""Records that were checked on a worker thread: a refusal is kept and raised without its callers."""
 
 from __future__ import annotations
 

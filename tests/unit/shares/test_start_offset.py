@@ -1,4 +1,4 @@
-"""The start offset of a share group by duration: batches are searched beside the loop, one at a time."""
+"""The start offset of a share group by duration: batches are searched on a worker thread, one at a time."""
 
 from __future__ import annotations
 

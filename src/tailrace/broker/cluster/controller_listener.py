@@ -21,7 +21,7 @@ from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
 from tailrace.broker.requests.controller_table import CONTROLLER_TABLE, FORWARDABLE
 from tailrace.broker.requests.request_context import ConnectionContext, Request
 from tailrace.broker.security.authorizer import Operation
-from tailrace.broker.security.guard import Guard
+from tailrace.broker.security.guard import SaslGuard
 from tailrace.broker.services import Services
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.metadata.image.loader import Change
@@ -42,7 +42,7 @@ def _as_it_is(_: int, __: int, message: Any) -> Any:
 
 
 class ControllerListener:
-    def __init__(self, services: Services, guard: Callable[[Services, Dispatcher], Guard | None]) -> None:
+    def __init__(self, services: Services, guard: Callable[[Services, Dispatcher], SaslGuard | None]) -> None:
         """`guard(services, dispatcher)` builds the guard of the controller listeners, if they authenticate."""
         self._services = replace(services, apis=CONTROLLER_TABLE)
         self._permissions = services.permissions

@@ -8,7 +8,7 @@ from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import Request
 from tailrace.log.disk.file_names import CLUSTER_METADATA_TOPIC
 from tailrace.metadata.controller.local_controller import LocalController
-from tailrace.metadata.quorum.served_log import Answer, Asked
+from tailrace.metadata.quorum.served_log import FetchPartition, PartitionData
 from tailrace.metadata.storage.storage_format import METADATA_TOPIC_ID
 from tailrace.protocol.messages import FetchResponse
 from tailrace.waiting.purgatory import DelayedOperation
@@ -22,7 +22,7 @@ class ObserverFetch(DelayedOperation):
     def __init__(
         self,
         request: Request,
-        asked: Asked,
+        asked: FetchPartition,
         bytes_max: int,
         controller: LocalController,
         replies: Replies,
@@ -36,16 +36,16 @@ class ObserverFetch(DelayedOperation):
         self._replies = replies
 
     def try_complete(self, now_ms: int) -> bool:
-        answer = self._controller.served.answer(self._asked, self._bytes_max)
-        if not self._controller.served.has_news(self._asked, answer):
+        answer = self._controller.served_log.answer(self._asked, self._bytes_max)
+        if not self._controller.served_log.must_answer_now(self._asked, answer):
             return False
         self._respond(answer, now_ms)
         return True
 
     def expire(self, now_ms: int) -> None:
-        self._respond(self._controller.served.answer(self._asked, self._bytes_max), now_ms)
+        self._respond(self._controller.served_log.answer(self._asked, self._bytes_max), now_ms)
 
-    def _respond(self, answer: Answer, now_ms: int) -> None:
+    def _respond(self, answer: PartitionData, now_ms: int) -> None:
         topic = FetchResponse.FetchableTopicResponse(
             topic=CLUSTER_METADATA_TOPIC, topic_id=METADATA_TOPIC_ID.value.bytes, partitions=[answer]
         )

@@ -129,7 +129,7 @@ class TransactionPeers:
             answered,
             lambda _, now_ms: all_of(ErrorCode.NETWORK_EXCEPTION, now_ms),
             timeout_ms=self._timeout_ms,
-            at_least=_VERIFIES_FROM,
+            version_min=_VERIFIES_FROM,
         )
 
 

@@ -128,7 +128,7 @@ class BrokerConfig:
         """Like `value`, but settings that were changed at run time take precedence."""
         for source, settings in self.effective.broker_layers(image):
             if source != ConfigSource.STATIC_BROKER_CONFIG and name in settings:
-                return definition("broker")[name].readable(settings[name])
+                return definition("broker")[name].parse_or_default(settings[name])
         return self.value(name)
 
     def current_integer(self, name: str, image: MetadataImage) -> int:

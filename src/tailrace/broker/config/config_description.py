@@ -70,7 +70,7 @@ def _describe_topic(config: BrokerConfig, image: MetadataImage, topic: str) -> l
         image, {k: v for k, v in overrides.items() if k in definition("topic")}
     ):
         name = entry.key.name
-        value = value_text(entry.key, entry.key.readable(entry.value) if entry.value is not None else None)
+        value = value_text(entry.key, entry.key.parse_or_default(entry.value) if entry.value is not None else None)
         synonyms = [Synonym(name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG)] if name in overrides else []
         first = topic_synonyms().get(name, (("", 1),))[0][0]
         synonyms += _broker_synonyms(config, image, first)

@@ -14,7 +14,7 @@ from tailrace.broker.coordination.partition_writer import PartitionWriter
 from tailrace.coordinator.groups.consumer.consumer_assignors import ASSIGNORS
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
 from tailrace.coordinator.groups.epoch.target_computations import Submit
-from tailrace.coordinator.groups.group_coordinator import GroupCoordinator, KindSettings
+from tailrace.coordinator.groups.group_coordinator import GroupCoordinator, GroupTypeSettings
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.groups.share import share_assignor
 from tailrace.coordinator.groups.share.share_settings import ShareSettings
@@ -49,10 +49,10 @@ class Groups:
         submit: Submit,
     ) -> None:
         check_group_limits(config)
-        self.settings = group_settings(config)
-        self._consumer_settings = consumer_settings(config)
-        self._streams_settings = streams_settings(config)
-        self._share_settings = share_settings(config)
+        self.settings = broker_group_settings(config)
+        self._consumer_settings = broker_consumer_settings(config)
+        self._streams_settings = broker_streams_settings(config)
+        self._share_settings = broker_share_settings(config)
         self._config = config
         self._coordinators = coordinators
         self._image = image
@@ -63,10 +63,10 @@ class Groups:
             lambda _, timers: GroupCoordinator(
                 timers,
                 self.settings,
-                lambda: uuid_text(new_id()),
+                lambda: hex_uuid_text(new_id()),
                 image,
-                KindSettings(self.consumer_settings, self.share_settings, self.streams_settings),
-                lambda: json_form.uuid_text(new_id()),
+                GroupTypeSettings(self.consumer_settings, self.share_settings, self.streams_settings),
+                lambda: json_form.base64_uuid_text(new_id()),
                 submit,
             ),
             write_timeout_ms=config.integer("offsets.commit.timeout.ms"),
@@ -161,11 +161,11 @@ class Groups:
         """Delete the committed offsets of deleted topics."""
         names = frozenset(topic.name for topic in topics)
         ids = frozenset(topic.id for topic in topics)
-        self.runtime.change_all(lambda shard, end, now_ms: shard.forgotten.add(names, end, now_ms), now_ms)
+        self.runtime.change_all(lambda shard, end, now_ms: shard.deleted_topics.add(names, end, now_ms), now_ms)
         self.runtime.change_all(lambda shard, _, now_ms: shard.share_offsets.forget_topics(ids, now_ms), now_ms)
 
 
-def group_settings(config: BrokerConfig) -> GroupSettings:
+def broker_group_settings(config: BrokerConfig) -> GroupSettings:
     return GroupSettings(
         session_timeout_ms_min=config.integer("group.min.session.timeout.ms"),
         session_timeout_ms_max=config.integer("group.max.session.timeout.ms"),
@@ -177,7 +177,7 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
     )
 
 
-def consumer_settings(config: BrokerConfig) -> ConsumerSettings:
+def broker_consumer_settings(config: BrokerConfig) -> ConsumerSettings:
     assignors = config.names("group.consumer.assignors")
     for name in assignors:
         if name not in ASSIGNORS:
@@ -194,15 +194,21 @@ def consumer_settings(config: BrokerConfig) -> ConsumerSettings:
     )
 
 
-def share_settings(config: BrokerConfig) -> ShareSettings:
+def broker_share_settings(config: BrokerConfig) -> ShareSettings:
     if config.names("group.share.assignors") != (share_assignor.NAME,):
         raise InvalidConfig(f"group.share.assignors: only {share_assignor.NAME} is supported")
     for name in _SHARE_LIMITED:
         low, high = f"group.share.min.{name}", f"group.share.max.{name}"
         if not config.integer(low) <= config.integer(f"group.share.{name}") <= config.integer(high):
-            raise InvalidConfig(f"group.share.{name} must be between {low} and {high}")
+            raise InvalidConfig(
+                f"group.share.{name} is {config.integer(f'group.share.{name}')}; it must be between {low} "
+                f"({config.integer(low)}) and {high} ({config.integer(high)})"
+            )
     if config.integer("group.share.max.share.sessions") < config.integer("group.share.max.size"):
-        raise InvalidConfig("group.share.max.share.sessions must not be less than group.share.max.size")
+        raise InvalidConfig(
+            f"group.share.max.share.sessions is {config.integer('group.share.max.share.sessions')}; it must be "
+            f"at least group.share.max.size ({config.integer('group.share.max.size')})"
+        )
     return ShareSettings(
         session_timeout_ms=config.integer("group.share.session.timeout.ms"),
         heartbeat_interval_ms=config.integer("group.share.heartbeat.interval.ms"),
@@ -214,7 +220,7 @@ def share_settings(config: BrokerConfig) -> ShareSettings:
     )
 
 
-def streams_settings(config: BrokerConfig) -> StreamsSettings:
+def broker_streams_settings(config: BrokerConfig) -> StreamsSettings:
     return StreamsSettings(
         session_timeout_ms=config.integer("group.streams.session.timeout.ms"),
         heartbeat_interval_ms=config.integer("group.streams.heartbeat.interval.ms"),
@@ -225,7 +231,7 @@ def streams_settings(config: BrokerConfig) -> StreamsSettings:
     )
 
 
-def uuid_text(value: bytes) -> str:
+def hex_uuid_text(value: bytes) -> str:
     """Return sixteen bytes in the text form of a UUID."""
     digits = value.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -97,5 +97,5 @@ class PartitionEnds:
             answered,
             lambda _, now_ms: take(dict.fromkeys(keys, KafkaError(ErrorCode.NETWORK_EXCEPTION)), now_ms),
             timeout_ms=self._timeout_ms,
-            at_least=1,
+            version_min=1,
         )

@@ -72,7 +72,7 @@ class LongRequests:
         except Exception as error:
             self._refusals.failed(request, error, now_ms)
             return
-        self._replies.pause()
+        self._replies.handler_paused()
         self._pause(paused)
 
     def _pause(self, paused: _Paused) -> None:

@@ -21,7 +21,6 @@ from tailrace.broker.handling.request_chores import RequestChores
 from tailrace.broker.handling.request_pieces import CUTS
 from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import ConnectionContext, Request, Respond
-from tailrace.broker.storage.cleaning import Step
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.errors import ProtocolError, TooManyElements
 from tailrace.protocol.headers import RequestHeader
@@ -29,6 +28,7 @@ from tailrace.protocol.message import Struct
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.registry import request_class
 from tailrace.protocol.release import release, structs_in
+from tailrace.waiting.chore import FunctionChore
 
 ELEMENTS_AT_ONCE = 4_096  # a few milliseconds
 BYTES_AT_ONCE = 1 << 20
@@ -116,7 +116,7 @@ class RequestDecoder:
                 self._replies.chore_failed(connection_id, error, now_ms)
 
         chores.connections.add(connection_id)
-        chores.add(connection_id, Step(run, apply, failed))
+        chores.add(connection_id, FunctionChore(run, apply, failed))
 
 
 def _elements_max(api_key: int) -> int:

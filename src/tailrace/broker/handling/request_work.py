@@ -18,7 +18,7 @@ from typing import Any, Final
 from tailrace.broker.handling.refusals import Refusals
 from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import Request
-from tailrace.broker.storage.cleaning import Work
+from tailrace.waiting.chore import Chore
 
 PARTS_MAX: Final = 2
 
@@ -58,7 +58,7 @@ class _PartChore:
 
 
 class RequestWork:
-    def __init__(self, replies: Replies, refusals: Refusals, submit: Callable[[Work], None]) -> None:
+    def __init__(self, replies: Replies, refusals: Refusals, submit: Callable[[Chore], None]) -> None:
         self._replies = replies
         self._refusals = refusals
         self._submit = submit

@@ -40,7 +40,8 @@ from tailrace.records.codecs.decompression import DecompressedTooLarge, Decompre
 INSTANCES_MAX: Final = 4_096
 EXPIRY_MS: Final = 60_000
 DECOMPRESSED_MAX: Final = 4 << 20
-READS_MAX: Final = 4  # pushes that are read or wait for it; their chores share a queue with Produce requests
+# Pushes whose metrics are being decoded or wait to be decoded. Their chores share a queue with Produce requests.
+READS_MAX: Final = 4
 ACCEPTED_CODECS: Final = (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)  # the best first
 
 _EXPIRY_CHECK_MS: Final = 10_000
@@ -72,7 +73,8 @@ class ClientInstance:
         self.last_error = ErrorCode.NONE
 
     def may_get(self, now_ms: int) -> bool:
-        """Return True, and note the time, if the client may get its subscription now."""
+        """Return True if the client may get its subscription now. The time of an early get after an error is not
+        noted."""
         if now_ms - max(self.last_get_ms, self.last_push_ms) >= self.requested.interval_ms:
             self.last_get_ms = now_ms
             return True
@@ -210,7 +212,8 @@ class ClientTelemetry:
 
 
 def _properties(instance_id: bytes, request: Request) -> dict[str, str]:
-    """Return the properties that subscriptions match. They are cut, because no pattern matches a longer one."""
+    """Return the properties that subscriptions match. Each value is cut after MATCHED_LENGTH_MAX + 1 characters,
+    because no pattern matches longer values."""
     context = request.context
     found = {
         "client_instance_id": str(TopicId(UUID(bytes=instance_id))),

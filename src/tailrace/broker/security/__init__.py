@@ -3,7 +3,7 @@
 On a listener with SASL, `guard.py` gets every frame first and passes on the frames of authenticated clients. Handlers
 call `permissions.py` to authorize a request.
 
-    guard.py                Guard: authentication of connections (SASL)
+    guard.py                SaslGuard: authentication of connections (SASL)
     sasl_exchanges.py       PlainExchange, ScramExchange: the broker's side of PLAIN and SCRAM
     oauth_exchange.py       OauthExchange: the broker's side of OAUTHBEARER
     token_credentials.py    TokenCredentials: SCRAM credentials of delegation tokens

@@ -1,4 +1,4 @@
-"""Guard: authentication of connections with SASL.
+"""SaslGuard: authentication of connections with SASL.
 
     ApiVersions? ──► SaslHandshake ──► SaslAuthenticate … ──► authenticated: requests are passed on
 
@@ -76,7 +76,7 @@ class _Refused(Exception):
         self.parts = parts
 
 
-class Guard:
+class SaslGuard:
     def __init__(
         self,
         services: Services,

@@ -23,8 +23,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.config.oauth_config import JwksSettings
-from tailrace.broker.storage.cleaning import Work
 from tailrace.model.log_fields import fields
+from tailrace.waiting.chore import Chore
 from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class KeyCache:
         self,
         settings: JwksSettings,
         load: Callable[[], SigningKeys],
-        submit: Callable[[Work], None],
+        submit: Callable[[Chore], None],
         purgatory: Purgatory,
         now_ms: int,
     ) -> None:

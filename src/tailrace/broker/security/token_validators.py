@@ -13,9 +13,9 @@ from tailrace.broker.config.oauth_config import JwksSettings
 from tailrace.broker.config.sasl_config import SaslSettings
 from tailrace.broker.security.bearer_tokens import BearerToken, SignedRules, TokenRefused, UnsecuredRules
 from tailrace.broker.security.key_cache import KeyCache
-from tailrace.broker.storage.cleaning import Work
 from tailrace.model.security.jwt import CLAIMS_CHARS_MAX, MalformedToken, decode_bytes, decode_part, split_token
 from tailrace.model.topic_config import InvalidConfig
+from tailrace.waiting.chore import Chore
 from tailrace.waiting.purgatory import Purgatory
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class SignedValidator:
 def token_validators(
     sasl: Mapping[str, SaslSettings],
     fetch: FetchKeys | None,
-    submit: Callable[[Work], None],
+    submit: Callable[[Chore], None],
     purgatory: Purgatory,
     now_ms: int,
 ) -> dict[str, TokenValidator]:

@@ -13,7 +13,6 @@ from tailrace.broker.config.group_limits import clamp_group_config
 from tailrace.broker.coordination.partition_ends import PartitionEnds
 from tailrace.broker.shares.share_coordinator import ShareCoordinator
 from tailrace.broker.shares.share_persister import SharePersister
-from tailrace.broker.storage.cleaning import Step, Work
 from tailrace.log.watermarks import Isolation
 from tailrace.metadata.image.features import SHARE_VERSION
 from tailrace.metadata.image.image import ConfigResource, MetadataImage, ResourceType
@@ -23,6 +22,7 @@ from tailrace.shares.delivery_settings import DeliverySettings
 from tailrace.shares.share_partitions import RemoteRead, SharePartitions
 from tailrace.shares.share_sessions import SessionKey, ShareSession, ShareSessions
 from tailrace.shares.state.persisted_state import SharePartitionKey
+from tailrace.waiting.chore import Chore, FunctionChore
 from tailrace.waiting.outbox import Outbox
 from tailrace.waiting.purgatory import Purgatory
 
@@ -30,9 +30,9 @@ _log = logging.getLogger(__name__)
 
 
 class ShareWork(NamedTuple):
-    """Work of share fetches that is done beside the loop."""
+    """Work of share fetches that is done on a worker thread."""
 
-    submit: Callable[[Work], None]
+    submit: Callable[[Chore], None]
     remote_read: RemoteRead  # reads from the remote store
 
 
@@ -66,7 +66,7 @@ class Shares:
             self.persister,
             purgatory,
             self.settings,
-            lambda run, apply, failed: work.submit(Step(run, apply, failed, is_prompt=True)),
+            lambda run, apply, failed: work.submit(FunctionChore(run, apply, failed, is_prompt=True)),
             work.remote_read,
         )
 

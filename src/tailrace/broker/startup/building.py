@@ -194,7 +194,7 @@ class ServiceBuilder:
         reports = load_logs(logs, config, controller.image, failures, self._now_ms)
         if self._environment.has_workers:
             for directory in logs.online:
-                directory.flush_by(self._environment.submit, partial(events.directory_failed, directory))
+                directory.run_work_with(self._environment.submit, partial(events.directory_failed, directory))
         return StorageParts(logs, partitions, failures, cordoned, reports)
 
     def _cluster(self, requests: RequestParts, stored: StorageParts) -> ClusterParts | None:

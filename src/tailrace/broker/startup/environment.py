@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from tailrace.broker.cluster.quorum_startup import Network
 from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.token_validators import FetchKeys
-from tailrace.broker.storage.cleaning import Work as Chore
 from tailrace.log.disk.files import Files
 from tailrace.metrics.histogram import Histogram
 from tailrace.protocol.message import Message
 from tailrace.tiers.steps import Work
 from tailrace.tiers.stores.remote_store import RemoteStore
+from tailrace.waiting.chore import Chore
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tailrace.broker.broker import Broker
@@ -30,13 +31,12 @@ from tailrace.broker.dispatcher import Dispatcher
 from tailrace.broker.events import Events
 from tailrace.broker.handling.timed_parts import TimedParts
 from tailrace.broker.security.authorizer import Authorizer
-from tailrace.broker.security.guard import Guard
+from tailrace.broker.security.guard import SaslGuard
 from tailrace.broker.security.standard_authorizer import StandardAuthorizer
 from tailrace.broker.security.token_validators import FetchKeys, token_validators
 from tailrace.broker.services import Services
 from tailrace.broker.startup.building import ServiceBuilder
 from tailrace.broker.startup.environment import Environment, RemoteHost
-from tailrace.broker.storage.cleaning import Work, run_at_once
 from tailrace.broker.storage.disk_failures import LogDirectoriesFailed
 from tailrace.broker.storage.storage_startup import Storage, prepare_storage
 from tailrace.log.directories.log_directories import DuplicateLog
@@ -58,6 +58,7 @@ from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.message import Message
 from tailrace.records.batch import CorruptBatch
+from tailrace.waiting.chore import Chore, run_now
 from tailrace.waiting.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -92,14 +93,14 @@ def open_broker(
     next_int: Callable[[int], int],
     bound: Mapping[str, int] | None = None,
     default_host: str = "localhost",
-    submit: Callable[[Work], None] | None = None,
+    submit: Callable[[Chore], None] | None = None,
     is_turn_over: Callable[[], bool] = lambda: False,
     cluster_id: str | None = None,
     work_ns: Callable[[], int] = lambda: 0,
     network: Network | None = None,
     first_records: Sequence[Message] = (),
     fetch_keys: FetchKeys | None = None,
-    submit_fetch: Callable[[Work], None] | None = None,
+    submit_fetch: Callable[[Chore], None] | None = None,
     remote: RemoteHost | None = None,
     has_telemetry: bool = False,
     log_flushes: Histogram | None = None,
@@ -107,7 +108,7 @@ def open_broker(
     open_segments_max: int = SEGMENTS_MAX,
 ) -> Broker:
     """Open a broker. `environment.py` explains the parameters. Without `submit`, chores run at once, at `now_ms`."""
-    chores = submit or run_at_once(lambda: now_ms)
+    chores = submit or partial(run_now, now_ms=now_ms)
     environment = Environment(
         files=files,
         open_segments_max=open_segments_max,
@@ -133,9 +134,9 @@ def open_broker(
 
 
 def _open(environment: Environment, config: BrokerConfig, now_ms: int) -> Broker:
-    is_alone = not config.roles.is_broker_only
+    has_local_controller = not config.roles.is_broker_only
     controller_endpoints = (
-        config.controller_endpoints(environment.bound, environment.default_host) if is_alone else None
+        config.controller_endpoints(environment.bound, environment.default_host) if has_local_controller else None
     )
     storage = prepare_storage(
         environment.files,
@@ -169,13 +170,13 @@ def _open(environment: Environment, config: BrokerConfig, now_ms: int) -> Broker
     if config.remote is None:
         check_no_tiered_topics(controller.image)
     services, cluster = ServiceBuilder(environment, config, events, storage, controller, outbox, now_ms).build()
-    _listen(events, services, cluster)
+    _register_listeners(events, services, cluster)
     _start(environment, services, controller, cluster, storage, now_ms)
     dispatcher = Dispatcher(services)
     return Broker(
         services,
         dispatcher,
-        _guard(environment, services, dispatcher, now_ms),
+        _sasl_guard(environment, services, dispatcher, now_ms),
         _timed_parts(services),
         _controller_listener(environment, services, now_ms),
     )
@@ -186,7 +187,7 @@ def _controller_listener(environment: Environment, services: Services, now_ms: i
         return None
     from tailrace.broker.cluster.controller_listener import ControllerListener
 
-    return ControllerListener(services, lambda parts, dispatcher: _guard(environment, parts, dispatcher, now_ms))
+    return ControllerListener(services, lambda parts, dispatcher: _sasl_guard(environment, parts, dispatcher, now_ms))
 
 
 def _local_controller(
@@ -224,7 +225,7 @@ def _local_controller(
     return controller
 
 
-def _listen(events: Events, services: Services, cluster: ClusterParts | None) -> None:
+def _register_listeners(events: Events, services: Services, cluster: ClusterParts | None) -> None:
     """Register the listeners of all events."""
     events.metadata_changed.listen(services.publisher.publish)
     events.partition_deleted.listen(services.moves.cancel)
@@ -291,12 +292,12 @@ def _start(
     )
 
 
-def _guard(environment: Environment, services: Services, dispatcher: Dispatcher, now_ms: int) -> Guard | None:
+def _sasl_guard(environment: Environment, services: Services, dispatcher: Dispatcher, now_ms: int) -> SaslGuard | None:
     sasl = services.config.sasl
     if not sasl:
         return None
     validators = token_validators(sasl, environment.fetch_keys, environment.submit_fetch, services.purgatory, now_ms)
-    return Guard(services, dispatcher, sasl, environment.new_id, validators)
+    return SaslGuard(services, dispatcher, sasl, environment.new_id, validators)
 
 
 def _timed_parts(services: Services) -> TimedParts:

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
 
 from tailrace.log.compaction.cleaner import Cleaned, CleanerSettings, Cleaning, CleaningAborted
 from tailrace.log.compaction.cleaner_checkpoint import CleanerCheckpoint
@@ -24,30 +22,11 @@ from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import TopicPartition
+from tailrace.waiting.chore import Chore, FunctionChore
 
 _log = logging.getLogger(__name__)
 
 _WAIT_AFTER_FAILURE_MS = 10 * 60_000
-
-
-class Work(Protocol):
-    """A chore: `run` is called on any thread, then `apply` or `failed` on the broker's thread."""
-
-    def run(self) -> Any: ...
-    def apply(self, result: Any, now_ms: int) -> None: ...
-    def failed(self, error: BaseException, now_ms: int) -> None: ...
-
-
-@dataclass(slots=True)
-class Step:
-    """A chore made of three functions."""
-
-    run: Callable[[], Any]
-    apply: Callable[[Any, int], None]
-    failed: Callable[[BaseException, int], None]
-    is_prompt: bool = (
-        False  # True: a client waits for the result, so the chore must not wait for a compaction or a sync
-    )
 
 
 class LogCleaning:
@@ -55,7 +34,7 @@ class LogCleaning:
         self,
         files: Files,
         logs: LogDirectories,
-        submit: Callable[[Work], None],
+        submit: Callable[[Chore], None],
         settings: CleanerSettings,
         *,
         backoff_ms: int,
@@ -150,7 +129,7 @@ class LogCleaning:
         self._is_busy = True
         self.current = log.partition
 
-    def submit(self, step: Step) -> None:
+    def submit(self, step: FunctionChore) -> None:
         self._submit(step)
 
     def ended(self, directory: LogDirectory, log: PartitionLog, cleaned: Cleaned, now_ms: int) -> None:
@@ -195,7 +174,7 @@ class _Round:
         self._cleaning = owner.new_round(log, dirty, now_ms)
         self._groups: list[list[Segment]] = []
         owner.started(log)
-        owner.submit(Step(self._cleaning.build_map, self._map_built, self._failed))
+        owner.submit(FunctionChore(self._cleaning.build_map, self._map_built, self._failed))
 
     def _map_built(self, _: object, now_ms: int) -> None:
         self._groups = self._cleaning.groups()
@@ -208,7 +187,7 @@ class _Round:
         group = self._groups.pop(0)
         cleaning = self._cleaning
         self._owner.submit(
-            Step(
+            FunctionChore(
                 lambda: cleaning.write_group(group), lambda cleaned, now: self._swap(cleaned, group, now), self._failed
             )
         )
@@ -223,17 +202,3 @@ class _Round:
 
     def _failed(self, error: BaseException, now_ms: int) -> None:
         self._owner.gave_up(self._log, error, now_ms)
-
-
-def run_at_once(now_ms: Callable[[], int]) -> Callable[[Work], None]:
-    """Return a `submit` that runs chores at once, for a broker without worker threads."""
-
-    def submit(work: Work) -> None:
-        try:
-            result = work.run()
-        except Exception as error:
-            work.failed(error, now_ms())
-        else:
-            work.apply(result, now_ms())
-
-    return submit

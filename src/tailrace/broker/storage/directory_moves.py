@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from tailrace.broker.storage.cleaning import LogCleaning, Step, Work
+from tailrace.broker.storage.cleaning import LogCleaning
 from tailrace.log.compaction.cleaner_checkpoint import CleanerCheckpoint
 from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.directories.log_directory import LogDirectory
@@ -32,6 +32,7 @@ from tailrace.quota.replication_quota import ReplicationQuota
 from tailrace.replication.directory_move import CopyStep, DirectoryMove, SourceFailed, SyncStep
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
+from tailrace.waiting.chore import Chore, FunctionChore
 from tailrace.waiting.purgatory import Purgatory
 
 _log = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class DirectoryMoves:
         partitions: HostedPartitions,
         purgatory: Purgatory,
         controller: Controller,
-        submit: Callable[[Work], None],
+        submit: Callable[[Chore], None],
         quota: ReplicationQuota,
         cleaning: LogCleaning | None = None,
     ) -> None:
@@ -73,7 +74,7 @@ class DirectoryMoves:
 
     # Orders
 
-    def order(self, key: TopicPartition, path: str, now_ms: int) -> ErrorCode:
+    def request_move(self, key: TopicPartition, path: str, now_ms: int) -> ErrorCode:
         """Move a partition to a directory. Return the error to respond with."""
         if file_names.is_too_long_to_mark(key):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -230,7 +231,7 @@ class DirectoryMoves:
                 _log.error("%s could not be copied to %s: %s", move.partition.key, move.target.path, error)
                 move.resume_at(now_ms + _WAIT_AFTER_FAILURE_MS)
 
-        self._submit(Step(step.run, apply, failed))
+        self._submit(FunctionChore(step.run, apply, failed))
 
     def _ended(self, move: DirectoryMove, now_ms: int) -> None:
         self._running = None

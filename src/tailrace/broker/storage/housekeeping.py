@@ -161,7 +161,7 @@ class Housekeeping:
             if number % ITEMS_A_STEP == ITEMS_A_STEP - 1:
                 yield
         if offsets != self._noted.get(directory.path):
-            directory.note_high_watermarks(offsets, now_ms)
+            directory.checkpoint_high_watermarks_soon(offsets, now_ms)
             self._noted[directory.path] = offsets
 
 

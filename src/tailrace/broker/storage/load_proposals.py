@@ -1,13 +1,13 @@
 """LoadProposals: adopts segments that a load job has built while the broker runs.
 
-`log/directories/load_proposal.py` describes how the job proposes them.
+`log/directories/bulk_load_proposal.py` describes how the job proposes them.
 """
 
 from __future__ import annotations
 
 import logging
 
-from tailrace.log.directories.load_proposal import FOLDER, PROPOSALS, Outcome, answer, proposed
+from tailrace.log.directories.bulk_load_proposal import FOLDER, PROPOSALS, Outcome, answer, proposed
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.disk.files import Files, join
 from tailrace.log.recovery.adoption import NotAdoptable, adopt

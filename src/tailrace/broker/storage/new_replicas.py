@@ -22,9 +22,9 @@ from tailrace.log.directories.log_creation import LogCreation
 from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.directories.new_logs import NewLog
-from tailrace.log.directories.serial_work import do_at_once
 from tailrace.model.ids import TopicPartition
 from tailrace.model.shortage import is_shortage
+from tailrace.waiting.chore import run_now
 from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 _log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ class NewReplicas:
                 self._offline(new.partition)
                 self._respond(new.partition.topic, now_ms)
                 continue
-            directory.expect(1)
+            directory.add_being_created(1)
             by_place.setdefault(directory.path, (directory, []))[1].append(new)
         for directory, news in by_place.values():
             for start in range(0, len(news), GROUP_SIZE):
@@ -119,7 +119,7 @@ class NewReplicas:
                     directory, news[start : start + GROUP_SIZE], now_ms, self._group_created, self._failed
                 )
                 if at_once:
-                    do_at_once(work, now_ms)
+                    run_now(work, now_ms)
                 else:
                     directory.run_beside(work, now_ms)
 

@@ -7,13 +7,13 @@ from tailrace.cli.parsing.options import Parsers, add_cluster, add_json, describ
 
 def add_transactions(nouns: Parsers) -> None:
     transactions = described(
-        nouns.add_parser("transactions", help="list, describe, find hanging and abort transactions"),
+        nouns.add_parser("transactions", help="list, describe and abort transactions, and find hanging ones"),
         "Show the transactions of a cluster (Tailrace or Apache Kafka), and abort hanging ones.",
         """
         examples:
           tailrace transactions list --state Ongoing
           tailrace transactions describe orders-7
-          tailrace transactions find-hanging                       exit status 1 if there is one
+          tailrace transactions find-hanging                       exits with status 1 if it finds any
           tailrace transactions abort orders-3 --start-offset 8120
         """,
     )
@@ -52,7 +52,7 @@ def _add_list(verbs: Parsers) -> None:
         "--longer-than",
         metavar="MS",
         type=natural,
-        help="list only transactions that are open for longer, in milliseconds (needs Kafka 3.8 or later)",
+        help="list only transactions that have been open for more than MS milliseconds (needs Kafka 3.8 or later)",
     )
     parser.add_argument(
         "--pattern",
@@ -107,8 +107,8 @@ def _add_find_hanging(verbs: Parsers) -> None:
         metavar="N",
         type=minutes,
         default=15.0,
-        help="report only transactions without a write for longer; use the brokers' transaction.max.timeout.ms or more "
-        "(default: 15)",
+        help="report only transactions whose last write is more than N minutes old; N should not be less than the "
+        "brokers' transaction.max.timeout.ms (default: 15)",
     )
     add_cluster(parser)
     add_json(parser, "one JSON document")

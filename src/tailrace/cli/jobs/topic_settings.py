@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.errors import CommandError
-from tailrace.cli.jobs.offline_topics import topic_settings
+from tailrace.cli.jobs.topic_configs_on_disk import topic_configs
 from tailrace.log.directories.data_directory import read_data_directory
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.inspect.findings import InspectionFailed
@@ -13,7 +13,7 @@ from tailrace.log.inspect.findings import InspectionFailed
 
 def settings_of(options: argparse.Namespace) -> dict[str, dict[str, str]]:
     """Return configs by topic. An override of -o applies to the topics of --topic, or to all topics."""
-    settings = topic_settings(options.directory)
+    settings = topic_configs(options.directory)
     overrides = dict(_setting(text) for text in options.override)
     if overrides:
         for topic in options.topic or _topics(options.directory):

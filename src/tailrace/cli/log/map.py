@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from tailrace.cli.errors import CommandError
-from tailrace.cli.jobs.offline_topics import topic_settings
+from tailrace.cli.jobs.topic_configs_on_disk import topic_configs
 from tailrace.cli.log.log_map import LogMap, MappedSegment, map_log
 from tailrace.cli.log.partition_choice import files_at, finding_json, now_ms, one_folder, open_directory, warn_of
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table, time_text
@@ -22,7 +22,7 @@ _DENSITY = " ▁▂▃▄▅▆▇█"
 def run(options: argparse.Namespace) -> int:
     files = files_at(options.directory)
     folder = one_folder(open_directory(options, files))
-    settings = {} if is_remote(options.directory) else topic_settings([options.directory])
+    settings = {} if is_remote(options.directory) else topic_configs([options.directory])
     values = {**settings.get(folder.partition.topic, {}), **dict(_setting(text) for text in options.config)}
     try:
         config = parse_topic_config(values)

@@ -16,8 +16,8 @@ from tailrace.cli.errors import USAGE_ERROR
 from tailrace.cli.output import report_error, use_json_errors
 
 _JSON_OPTIONS: Final = ("--json", "-J")
-_CLOSE: Final = 0.6
-_MOST: Final = 3
+_SIMILARITY_MIN: Final = 0.6
+_SUGGESTIONS_MAX: Final = 3
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -27,7 +27,7 @@ class CommandParser(argparse.ArgumentParser):
         self._verbs: dict[str, CommandParser] = {}
 
     def add_verb(self, name: str) -> CommandParser:
-        """Add a verb to a command that has arguments of its own; argparse allows either these or verbs."""
+        """Add a verb to a command that also has positional arguments, which argparse does not support."""
         self._verbs[name] = CommandParser(prog=f"{self.prog} {name}")
         return self._verbs[name]
 
@@ -60,7 +60,10 @@ class CommandParser(argparse.ArgumentParser):
         raise argparse.ArgumentError(action, f"{value!r} is not a valid choice{hint}")
 
     def error(self, message: str) -> NoReturn:
-        """Report a wrong command line, and exit. A mistyped option is the reason why a required one is missing."""
+        """Report a wrong command line, and exit.
+
+        If a required option is missing, an unknown one is reported first: it is probably the required one, mistyped.
+        """
         if "required" in message:
             mistyped = [word for word in self._words if word.startswith("--") and not self._is_known(word)]
             if mistyped:
@@ -68,7 +71,7 @@ class CommandParser(argparse.ArgumentParser):
         is_json = any(word in _JSON_OPTIONS for word in self._words)
         use_json_errors(is_json)
         if not is_json and not self._words and self._subparsers is not None:
-            self.print_help(sys.stderr)  # `tailrace` or `tailrace topics` alone: a new user looks for the words
+            self.print_help(sys.stderr)  # `tailrace` or `tailrace topics` alone: a new user looks for the commands
             raise SystemExit(USAGE_ERROR)
         if not is_json:
             self.print_usage(sys.stderr)
@@ -80,8 +83,13 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a suggestion in parentheses, or an empty text. Words that the word begins come before similar ones."""
+    """Return a suggestion in parentheses, or an empty text. Known words that start with `word` come before similar
+    ones."""
     words = list(known)
     longer = [one for one in words if one.startswith(f"{word}-")] or [one for one in words if one.startswith(word)]
-    close = longer[:_MOST] if len(word.strip("-")) > 1 and longer else get_close_matches(word, words, 1, _CLOSE)
+    close = (
+        longer[:_SUGGESTIONS_MAX]
+        if len(word.strip("-")) > 1 and longer
+        else get_close_matches(word, words, 1, _SIMILARITY_MIN)
+    )
     return f" (did you mean {' or '.join(close)}?)" if close else ""

@@ -146,7 +146,7 @@ class ClusterClient:
         )
         # Versions before 4 create missing topics.
         answer: MetadataResponse = self.retrying(
-            lambda timeout_s: self.ask_any_once(request, timeout_s, at_least=4), budget
+            lambda timeout_s: self.ask_any_once(request, timeout_s, version_min=4), budget
         )
         self._known = ClusterMetadata(answer.cluster_id, answer.controller_id, read_brokers(answer))
         for topic in answer.topics:
@@ -158,11 +158,11 @@ class ClusterClient:
 
     # ------------------------------------------------------------------------------------------------------- requests
 
-    def ask_any(self, message: Message, *, at_least: int = 0, check: Callable[[Any], None] | None = None) -> Any:
+    def ask_any(self, message: Message, *, version_min: int = 0, check: Callable[[Any], None] | None = None) -> Any:
         """Send a request to any broker. `check` raises an error for an error response."""
 
         def ask(timeout_s: float) -> Any:
-            answer = self.ask_any_once(message, timeout_s, at_least=at_least)
+            answer = self.ask_any_once(message, timeout_s, version_min=version_min)
             if check is not None:
                 check(answer)
             return answer
@@ -170,12 +170,12 @@ class ClusterClient:
         return self.retrying(ask)
 
     def ask_node(
-        self, node_id: BrokerId, message: Message, *, at_least: int = 0, check: Callable[[Any], None] | None = None
+        self, node_id: BrokerId, message: Message, *, version_min: int = 0, check: Callable[[Any], None] | None = None
     ) -> Any:
         """Send a request to one broker. `check` raises an error for an error response."""
 
         def ask(timeout_s: float) -> Any:
-            answer = self.connection_to(node_id).request(message, timeout_s=timeout_s, at_least=at_least)
+            answer = self.connection_to(node_id).request(message, timeout_s=timeout_s, version_min=version_min)
             if check is not None:
                 check(answer)
             return answer
@@ -183,16 +183,16 @@ class ClusterClient:
         return self.retrying(ask)
 
     def change(
-        self, message: Message, check: Callable[[Any], None], *, at_least: int = 0, node_id: BrokerId | None = None
+        self, message: Message, check: Callable[[Any], None], *, version_min: int = 0, node_id: BrokerId | None = None
     ) -> Any:
         """Send a change to the controller, or to one broker. `check` raises an error for an error response."""
 
         def ask(timeout_s: float) -> Any:
             chosen = self.metadata.controller_id if node_id is None else node_id
             if chosen in self.metadata.brokers or node_id is not None:
-                answer = self.connection_to(chosen).request(message, timeout_s=timeout_s, at_least=at_least)
+                answer = self.connection_to(chosen).request(message, timeout_s=timeout_s, version_min=version_min)
             else:
-                answer = self.ask_any_once(message, timeout_s, at_least=at_least, is_change=True)
+                answer = self.ask_any_once(message, timeout_s, version_min=version_min, is_change=True)
             check(answer)
             return answer
 
@@ -204,9 +204,9 @@ class ClusterClient:
         build: Callable[[list[LedPartition]], Message],
         read: Callable[[Any, list[LedPartition]], Iterable[PartitionAnswer]],
         *,
-        at_least: int = 0,
-        at_most: int | None = None,
-        at_most_without_ids: int | None = None,
+        version_min: int = 0,
+        version_max: int | None = None,
+        version_max_without_ids: int | None = None,
         wait_ms: int = 0,
         budget: RetryBudget | None = None,
         errors_are_values: bool = False,
@@ -214,7 +214,7 @@ class ClusterClient:
         """Send one request to each leader of the partitions, and retry until every partition has a value.
 
         With `errors_are_values` a final error is the partition's value; otherwise the first one is raised. Topics
-        without an id need a version up to `at_most_without_ids`. `wait_ms` is added to the timeout of a response.
+        without an id need a version up to `version_max_without_ids`. `wait_ms` is added to the timeout of a response.
         """
         budget = budget or self.retry_budget()
         values: dict[TopicPartition, Any] = {}
@@ -223,7 +223,7 @@ class ClusterClient:
             timeout_s = self._response_timeout_s(budget, wait_ms)
             errors: dict[TopicPartition, ClientError] = {}
             for partition, value, error in self._ask_leaders_once(
-                pending, build, read, (at_least, at_most, at_most_without_ids), timeout_s, budget
+                pending, build, read, (version_min, version_max, version_max_without_ids), timeout_s, budget
             ):
                 if error is None:
                     values[partition] = value
@@ -257,12 +257,12 @@ class ClusterClient:
         unread: list[Connection] = []
         try:
             for node_id, group in groups.items():
-                at_least, at_most, at_most_without_ids = bounds
-                if at_most is None and not self._have_ids(group):
-                    at_most = at_most_without_ids
+                version_min, version_max, version_max_without_ids = bounds
+                if version_max is None and not self._have_ids(group):
+                    version_max = version_max_without_ids
                 try:
                     connection = self.connection_to(node_id)
-                    ticket = connection.send(build(group), at_least=at_least, at_most=at_most)
+                    ticket = connection.send(build(group), version_min=version_min, version_max=version_max)
                 except ClientError as error:
                     yield from (PartitionAnswer(leader.partition, None, error) for leader in group)
                     continue
@@ -286,8 +286,8 @@ class ClusterClient:
         partitions: Iterable[TopicPartition],
         build: Callable[[list[LedPartition]], Message],
         *,
-        at_least: int = 0,
-        at_most_without_ids: int | None = None,
+        version_min: int = 0,
+        version_max_without_ids: int | None = None,
     ) -> None:
         """Send a request without a response to each leader. It is not known if the request arrives."""
         groups, leaderless = self._by_leader(list(dict.fromkeys(partitions)), self.retry_budget())
@@ -295,8 +295,8 @@ class ClusterClient:
             assert error is not None
             raise error
         for node_id, group in groups.items():
-            at_most = None if self._have_ids(group) else at_most_without_ids
-            self.connection_to(node_id).send_unanswered(build(group), at_least=at_least, at_most=at_most)
+            version_max = None if self._have_ids(group) else version_max_without_ids
+            self.connection_to(node_id).send_unanswered(build(group), version_min=version_min, version_max=version_max)
 
     def _have_ids(self, leaders: list[LedPartition]) -> bool:
         return all(self._topics[leader.partition.topic].has_id for leader in leaders)
@@ -347,8 +347,8 @@ class ClusterClient:
         message: Message,
         timeout_s: float,
         *,
-        at_least: int = 0,
-        at_most: int | None = None,
+        version_min: int = 0,
+        version_max: int | None = None,
         is_change: bool = False,
     ) -> Any:
         """Try connected brokers, then other known ones, then bootstrap addresses, until one responds."""
@@ -356,7 +356,9 @@ class ClusterClient:
         for address, node_id in self._candidates().items():
             try:
                 connection = self._connections.get(address, node_id)
-                return connection.request(message, timeout_s=timeout_s, at_least=at_least, at_most=at_most)
+                return connection.request(
+                    message, timeout_s=timeout_s, version_min=version_min, version_max=version_max
+                )
             except ClientError as error:
                 may_try_next = isinstance(error, Unreachable) or error.is_retriable
                 if not may_try_next or (is_change and error.is_ambiguous):
@@ -393,8 +395,6 @@ def _complete(answers: Iterable[PartitionAnswer], asked: list[LedPartition], bro
         if answer.partition in left:
             left.remove(answer.partition)
             yield answer
+    reason = f"{broker} omitted the partition from its response"
     for partition in left:
-        error = Refused(
-            str(partition), ErrorCode.UNKNOWN_SERVER_ERROR, f"{broker} omitted the partition from its response"
-        )
-        yield PartitionAnswer(partition, None, error)
+        yield PartitionAnswer(partition, None, Refused(str(partition), ErrorCode.UNKNOWN_SERVER_ERROR, reason))

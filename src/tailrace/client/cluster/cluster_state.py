@@ -230,7 +230,7 @@ def _brokers(cluster: ClusterClient, partitions: Sequence[PartitionState]) -> tu
         known: dict[BrokerId, Broker] = describe_cluster(cluster, include_fenced=True).brokers
     except UnsupportedByBroker:
         known = alive
-    answers = ask_brokers(cluster, {one: DescribeLogDirsRequest(topics=None) for one in alive}, at_least=1)
+    answers = ask_brokers(cluster, {one: DescribeLogDirsRequest(topics=None) for one in alive}, version_min=1)
     leads, replicas, out_of_sync, max_lag = (defaultdict[BrokerId, int](int) for _ in range(4))
     for partition in partitions:
         if partition.leader is not None:

@@ -39,8 +39,8 @@ class Coordinators:
         message: Message,
         check: Callable[[Any], None],
         *,
-        at_least: int = 0,
-        at_most: int | None = None,
+        version_min: int = 0,
+        version_max: int | None = None,
     ) -> Any:
         """Send a request to the coordinator of the key, with retries. `check` raises an error for an error response.
 
@@ -53,7 +53,7 @@ class Coordinators:
                 node_id = self._known[kind, key] = self._find(kind, key, timeout_s)
             try:
                 answer = self.cluster.connection_to(node_id).request(
-                    message, timeout_s=timeout_s, at_least=at_least, at_most=at_most
+                    message, timeout_s=timeout_s, version_min=version_min, version_max=version_max
                 )
                 check(answer)
             except ClientError as error:
@@ -66,7 +66,7 @@ class Coordinators:
 
     def _find(self, kind: CoordinatorKind, key: str, timeout_s: float) -> BrokerId:
         answer: FindCoordinatorResponse = self.cluster.ask_any_once(
-            FindCoordinatorRequest(key=key, key_type=kind), timeout_s, at_most=_FIRST_WITH_SEVERAL_KEYS - 1
+            FindCoordinatorRequest(key=key, key_type=kind), timeout_s, version_max=_FIRST_WITH_SEVERAL_KEYS - 1
         )
         if answer.error_code:
             raise Refused(f"the coordinator of {key}", answer.error_code, answer.error_message)

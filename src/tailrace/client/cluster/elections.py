@@ -42,7 +42,7 @@ def elect_leaders(
         if answer.error_code:
             raise Refused("leader election", answer.error_code)
 
-    answer: ElectLeadersResponse = cluster.change(request, check, at_least=_FIRST_WITH_UNCLEAN)
+    answer: ElectLeadersResponse = cluster.change(request, check, version_min=_FIRST_WITH_UNCLEAN)
     found: dict[TopicPartition, Refused | None] = {}
     for result in answer.replica_election_results:
         for one in result.partition_result:

@@ -35,7 +35,9 @@ class Reassignment(NamedTuple):
     removing: tuple[BrokerId, ...]
 
 
-def ask_brokers(cluster: ClusterClient, requests: Mapping[BrokerId, Message], *, at_least: int = 0) -> dict[int, Any]:
+def ask_brokers(
+    cluster: ClusterClient, requests: Mapping[BrokerId, Message], *, version_min: int = 0
+) -> dict[int, Any]:
     """Send each broker its own request, then read the responses. Nothing is retried.
 
     The value of a broker is its response, or the ClientError if there is none.
@@ -45,7 +47,7 @@ def ask_brokers(cluster: ClusterClient, requests: Mapping[BrokerId, Message], *,
     for node_id, request in requests.items():
         try:
             connection = cluster.connection_to(node_id)
-            sent.append((node_id, connection, connection.send(request, at_least=at_least)))
+            sent.append((node_id, connection, connection.send(request, version_min=version_min)))
         except ClientError as error:
             answers[node_id] = error
     for node_id, connection, ticket in sent:
@@ -62,7 +64,7 @@ def end_offsets(
     """Return the log end offset of each broker's replicas. Replicas without a valid response are omitted."""
     requests = {node_id: _request(partitions) for node_id, partitions in wanted.items() if partitions}
     found: dict[tuple[BrokerId, TopicPartition], Offset] = {}
-    for node_id, answer in ask_brokers(cluster, requests, at_least=_FIRST_WITH_ONE_OFFSET).items():
+    for node_id, answer in ask_brokers(cluster, requests, version_min=_FIRST_WITH_ONE_OFFSET).items():
         if isinstance(answer, ListOffsetsResponse):
             for topic in answer.topics:
                 for one in topic.partitions:

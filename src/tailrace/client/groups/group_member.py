@@ -194,7 +194,7 @@ class GroupMember:
         request = LeaveGroupRequest(
             group_id=self._group, members=[LeaveGroupRequest.MemberIdentity(member_id=self._member_id)]
         )
-        self._coordinators.ask(CoordinatorKind.GROUP, self._group, request, lambda answer: None, at_least=3)
+        self._coordinators.ask(CoordinatorKind.GROUP, self._group, request, lambda answer: None, version_min=3)
         self._member_id = ""
 
 

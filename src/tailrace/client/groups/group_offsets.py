@@ -41,8 +41,8 @@ def committed_offsets(coordinators: Coordinators, group: str) -> dict[TopicParti
         group,
         OffsetFetchRequest(group_id=group, topics=None, require_stable=True),
         check,
-        at_least=FIRST_VERSION_WITH_STABLE,
-        at_most=FIRST_VERSION_WITH_STABLE,
+        version_min=FIRST_VERSION_WITH_STABLE,
+        version_max=FIRST_VERSION_WITH_STABLE,
     )
     return {
         TopicPartition(topic.name, one.partition_index): OffsetAndMetadata(one.committed_offset, one.metadata or "")
@@ -88,4 +88,4 @@ def commit_offsets(
         member_id=member_id,
         topics=list(topics.values()),
     )
-    coordinators.ask(CoordinatorKind.GROUP, group, request, check, at_most=LAST_COMMIT_BY_NAME)
+    coordinators.ask(CoordinatorKind.GROUP, group, request, check, version_max=LAST_COMMIT_BY_NAME)

@@ -73,7 +73,7 @@ def describe_group(coordinators: Coordinators, group_id: str) -> DescribedGroup:
         group_id,
         DescribeGroupsRequest(groups=[group_id]),
         check,
-        at_most=_LAST_WITH_DEAD_STATE,
+        version_max=_LAST_WITH_DEAD_STATE,
     )
     group = only(answer.groups, f"group {group_id}")
     if group.group_state == "Dead":

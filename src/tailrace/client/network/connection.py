@@ -185,7 +185,7 @@ class Connection:
         answer: ApiVersionsResponse = self._decode(ApiVersionsResponse, frame, version, position)
         return answer
 
-    def version(self, api_key: int, *, at_least: int = 0, at_most: int | None = None) -> int:
+    def version(self, api_key: int, *, version_min: int = 0, version_max: int | None = None) -> int:
         """Return the highest version of an API that both sides support, within the caller's bounds."""
         ours = api(api_key).versions
         high = api(api_key).offered.high
@@ -193,28 +193,30 @@ class Connection:
         name = api(api_key).name
         if theirs is None:
             raise UnsupportedByBroker(f"{self.address} does not support {name} requests")
-        chosen = min(high, theirs.high, high if at_most is None else at_most)
-        if chosen < max(ours.low, theirs.low, at_least):
-            needed = Versions(max(ours.low, at_least), high if at_most is None else at_most)
+        chosen = min(high, theirs.high, high if version_max is None else version_max)
+        if chosen < max(ours.low, theirs.low, version_min):
+            needed = Versions(max(ours.low, version_min), high if version_max is None else version_max)
             raise UnsupportedByBroker(f"{self.address} supports {name} versions {theirs}; {needed} is required")
         return chosen
 
     # ------------------------------------------------------------------------------------------ requests and responses
 
     def request(
-        self, message: Message, *, timeout_s: float | None = None, at_least: int = 0, at_most: int | None = None
+        self, message: Message, *, timeout_s: float | None = None, version_min: int = 0, version_max: int | None = None
     ) -> Any:
         """Send a request and return its response."""
-        return self.receive(self.send(message, at_least=at_least, at_most=at_most), timeout_s)
+        return self.receive(self.send(message, version_min=version_min, version_max=version_max), timeout_s)
 
-    def send(self, message: Message, *, at_least: int = 0, at_most: int | None = None) -> Ticket:
+    def send(self, message: Message, *, version_min: int = 0, version_max: int | None = None) -> Ticket:
         """Send a request. Call `receive` with the tickets in the order of the requests."""
         assert message.SCHEMA.api_key is not None, "only requests are sent"
-        return self._send(message, self.version(message.SCHEMA.api_key, at_least=at_least, at_most=at_most))
+        return self._send(
+            message, self.version(message.SCHEMA.api_key, version_min=version_min, version_max=version_max)
+        )
 
-    def send_unanswered(self, message: Message, *, at_least: int = 0, at_most: int | None = None) -> None:
+    def send_unanswered(self, message: Message, *, version_min: int = 0, version_max: int | None = None) -> None:
         """Send a request without a response: Produce with acks=0."""
-        self.send(message, at_least=at_least, at_most=at_most)
+        self.send(message, version_min=version_min, version_max=version_max)
         self._waiting -= 1
 
     def receive(self, ticket: Ticket, timeout_s: float | None = None) -> Any:

@@ -89,9 +89,9 @@ class BatchProducer:
         headers = {partition: _header_of(data, partition) for partition, data in batches.items()}
         if self.is_idempotent:
             batches = {partition: self._stamped(partition, data) for partition, data in batches.items()}
-        at_least = FIRST_VERSION_WITH_BATCHES
+        version_min = FIRST_VERSION_WITH_BATCHES
         if any(header.attributes & CODEC_MASK == Codec.ZSTD for header in headers.values()):
-            at_least = FIRST_VERSION_WITH_ZSTD
+            version_min = FIRST_VERSION_WITH_ZSTD
 
         def build(leaders: list[LedPartition]) -> ProduceRequest:
             return ProduceRequest(
@@ -101,14 +101,16 @@ class BatchProducer:
             )
 
         if self.acks is Acks.NONE:
-            self.cluster.send_to_leaders(batches, build, at_least=at_least, at_most_without_ids=LAST_VERSION_BY_NAME)
+            self.cluster.send_to_leaders(
+                batches, build, version_min=version_min, version_max_without_ids=LAST_VERSION_BY_NAME
+            )
             return {partition: Produced(partition, NO_OFFSET) for partition in batches}
         answers = self.cluster.ask_leaders(
             batches,
             build,
             produced_answers,
-            at_least=at_least,
-            at_most_without_ids=LAST_VERSION_BY_NAME,
+            version_min=version_min,
+            version_max_without_ids=LAST_VERSION_BY_NAME,
             wait_ms=ANSWER_MARGIN_MS,
             errors_are_values=True,
         )

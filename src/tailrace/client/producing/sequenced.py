@@ -65,7 +65,7 @@ class SequencedProducer:
         self, batches: Mapping[TopicPartition, Buffer], *, has_zstd: bool = False
     ) -> dict[TopicPartition, ClientError]:
         """Write one batch to each of these partitions. Return the errors of those that failed."""
-        at_least, at_most = FIRST_VERSION_WITH_ZSTD if has_zstd else 3, LAST_VERSION_BY_NAME
+        version_min, version_max = FIRST_VERSION_WITH_ZSTD if has_zstd else 3, LAST_VERSION_BY_NAME
         is_newest = True
         if self.transaction is not None:
             new = [partition for partition in batches if partition not in self._joined]
@@ -74,7 +74,7 @@ class SequencedProducer:
                 self._joined.update(new)
             is_newest = self._transactions.has_version_2
         if is_newest and self.transaction is not None:
-            at_least = FIRST_VERSION_THAT_ADDS
+            version_min = FIRST_VERSION_THAT_ADDS
 
         def build(leaders: list[LedPartition]) -> ProduceRequest:
             return ProduceRequest(
@@ -88,9 +88,9 @@ class SequencedProducer:
             batches,
             build,
             self._read,
-            at_least=at_least,
-            at_most=None if is_newest else LAST_OLD_PRODUCE,
-            at_most_without_ids=at_most,
+            version_min=version_min,
+            version_max=None if is_newest else LAST_OLD_PRODUCE,
+            version_max_without_ids=version_max,
             wait_ms=ANSWER_MARGIN_MS,
             errors_are_values=True,
         )

@@ -65,13 +65,13 @@ def list_transactions(
 ) -> list[ListedTransaction]:
     """Return the transactions of all coordinators. longer_than_ms needs Kafka 3.8, pattern Kafka 4.1."""
     request = ListTransactionsRequest(state_filters=list(states), producer_id_filters=list(producer_ids))
-    at_least = 0
+    version_min = 0
     if longer_than_ms >= 0:
         request.duration_filter = longer_than_ms
-        at_least = 1
+        version_min = 1
     if pattern is not None:
         request.transactional_id_pattern = pattern
-        at_least = 2
+        version_min = 2
 
     def check(answer: ListTransactionsResponse) -> None:
         if answer.error_code:
@@ -81,7 +81,7 @@ def list_transactions(
 
     found = []
     for node_id in sorted(cluster.metadata.brokers):
-        answer: ListTransactionsResponse = cluster.ask_node(node_id, request, at_least=at_least, check=check)
+        answer: ListTransactionsResponse = cluster.ask_node(node_id, request, version_min=version_min, check=check)
         found += [
             ListedTransaction(one.transactional_id, node_id, one.producer_id, one.transaction_state)
             for one in answer.transaction_states

@@ -114,7 +114,7 @@ class Transactions:
             v3_and_below_producer_epoch=transaction.epoch,
             v3_and_below_topics=list(topics.values()),
         )
-        self._ask(transaction.transactional_id, request, check, at_most=LAST_ADD_FOR_CLIENTS)
+        self._ask(transaction.transactional_id, request, check, version_max=LAST_ADD_FOR_CLIENTS)
 
     def commit_offset(
         self, transaction: Transaction, group: str, partition: TopicPartition, offset: int, metadata: str
@@ -138,8 +138,8 @@ class Transactions:
             producer_epoch=transaction.epoch,
             topics=[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name=partition.topic, partitions=[offsets])],
         )
-        at_most = None if self.has_version_2 else LAST_OLD_OFFSETS
-        self.coordinators.ask(CoordinatorKind.GROUP, group, request, check, at_least=3, at_most=at_most)
+        version_max = None if self.has_version_2 else LAST_OLD_OFFSETS
+        self.coordinators.ask(CoordinatorKind.GROUP, group, request, check, version_min=3, version_max=version_max)
 
     def _add_group(self, transaction: Transaction, group: str) -> None:
         def check(answer: AddOffsetsToTxnResponse) -> None:
@@ -165,7 +165,9 @@ class Transactions:
             producer_epoch=transaction.epoch,
             committed=commit,
         )
-        self._ask(transaction.transactional_id, request, check, at_most=None if self.has_version_2 else LAST_OLD_END)
+        self._ask(
+            transaction.transactional_id, request, check, version_max=None if self.has_version_2 else LAST_OLD_END
+        )
 
     def ongoing(self, names: re.Pattern[str]) -> list[str]:
         """Return the transactional ids with open transactions that match `names` completely, of all brokers.
@@ -187,8 +189,10 @@ class Transactions:
             found += [one.transactional_id for one in answer.transaction_states]
         return [name for name in found if names.fullmatch(name)]
 
-    def _ask(self, transactional_id: str, request: Any, check: Any, *, at_most: int | None = None) -> Any:
-        return self.coordinators.ask(CoordinatorKind.TRANSACTION, transactional_id, request, check, at_most=at_most)
+    def _ask(self, transactional_id: str, request: Any, check: Any, *, version_max: int | None = None) -> Any:
+        return self.coordinators.ask(
+            CoordinatorKind.TRANSACTION, transactional_id, request, check, version_max=version_max
+        )
 
 
 def _check(transaction: Transaction, subject: str, code: int) -> None:

@@ -33,7 +33,7 @@ _ITERATIONS_MAX: Final = 1_000_000  # half a second of computation
 
 def authenticate(sasl: Sasl, ask: Callable[..., Any], where: object) -> int:
     """Authenticate with a broker. Return the session lifetime in ms; 0: unlimited."""
-    shaken: SaslHandshakeResponse = ask(SaslHandshakeRequest(mechanism=sasl.mechanism), at_least=HANDSHAKE_AT_LEAST)
+    shaken: SaslHandshakeResponse = ask(SaslHandshakeRequest(mechanism=sasl.mechanism), version_min=HANDSHAKE_AT_LEAST)
     if shaken.error_code == ErrorCode.ILLEGAL_SASL_STATE:
         raise UnsupportedSecurity(f"{where} does not use SASL: set security.protocol to PLAINTEXT, or to SSL with TLS")
     if shaken.error_code:

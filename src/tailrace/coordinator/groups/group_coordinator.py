@@ -23,7 +23,7 @@ from tailrace.coordinator.groups.consumer.consumer_group import CONSUMER_REPLAY,
 from tailrace.coordinator.groups.consumer.consumer_groups import ConsumerGroups
 from tailrace.coordinator.groups.consumer.consumer_heartbeat import ConsumerHeartbeat
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
-from tailrace.coordinator.groups.epoch.target_computations import Submit, run_at_once
+from tailrace.coordinator.groups.epoch.target_computations import Submit
 from tailrace.coordinator.groups.group import Group
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.groups.share.share_group import ShareGroup
@@ -52,13 +52,16 @@ from tailrace.protocol.messages import (
     OffsetCommitKey,
     SyncGroupResponse,
 )
+from tailrace.waiting.chore import run_now
 
 _log = logging.getLogger(__name__)
 
 GROUPS_AT_ONCE = 200  # groups whose offsets are checked for expiry without a pause
 
+_run_here: Submit = partial(run_now, now_ms=0)
 
-class KindSettings(NamedTuple):
+
+class GroupTypeSettings(NamedTuple):
     """The settings of each kind of epoch group, per group id."""
 
     consumer: Callable[[str], ConsumerSettings] = lambda _: ConsumerSettings()
@@ -78,9 +81,9 @@ class GroupCoordinator:
         settings: GroupSettings,
         new_uuid: Callable[[], str],
         image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE,
-        kinds: KindSettings | None = None,
+        kinds: GroupTypeSettings | None = None,
         new_member_id: Callable[[], str] | None = None,
-        submit: Submit = run_at_once,
+        submit: Submit = _run_here,
     ) -> None:
         """`new_uuid` returns the unique part of a classic member's id. `new_member_id` returns the id of a member of a
         consumer group that sends none; by default it is `new_uuid`. `submit` runs work on another thread."""
@@ -90,7 +93,7 @@ class GroupCoordinator:
             self._ensure,
             retention_ms=settings.offsets_retention_ms,
         )
-        self.forgotten = ForgottenTopics(timers, self.offsets)
+        self.deleted_topics = ForgottenTopics(timers, self.offsets)
         self._timers = timers
         self._settings = settings
         self._rebalances = Rebalances(self._classic, timers, settings)
@@ -104,7 +107,7 @@ class GroupCoordinator:
         self._joining = ClassicJoins(self._rebalances, settings, new_uuid)
         self._membership = ClassicMembership(self._rebalances)
         new_id = new_member_id or new_uuid
-        kinds = kinds or KindSettings()
+        kinds = kinds or GroupTypeSettings()
         self._consumers = ConsumerGroups(
             self.groups, timers, kinds.consumer, image, new_id, self._rebalance_converted, submit
         )

@@ -15,5 +15,5 @@ takes long has a `run` for any thread and an `apply` for the thread that changes
     sealed_flush.py           SealedFlush and LogFlush: fsync as background work
     epoch_writes.py           EpochWrites: leader epoch files as background work
     serial_work.py            SerialWork: background work in order
-    load_proposal.py          LoadProposal: segments of a bulk load, for a broker that is running
+    bulk_load_proposal.py     the files of a bulk load for a broker that is running
 """

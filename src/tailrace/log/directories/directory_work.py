@@ -12,13 +12,14 @@ from heapq import heappop, heappush
 
 from tailrace.log.directories.epoch_writes import EpochWrites
 from tailrace.log.directories.sealed_flush import LogFlush, SealedFlush
-from tailrace.log.directories.serial_work import SerialWork, Submit, Task, Work, do_at_once
+from tailrace.log.directories.serial_work import SerialWork, Submit, Task
 from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.segments.open_segments import OpenSegments
 from tailrace.log.segments.segment import Segment
 from tailrace.log.upkeep.log_owner import LogOwner
 from tailrace.model.ids import Offset, TopicPartition
+from tailrace.waiting.chore import Chore, run_now
 
 EPOCHS_AT_ONCE = 100  # files that are written before other work gets its turn
 
@@ -101,17 +102,17 @@ class DirectoryWork(LogOwner[PartitionLog]):
 
     # For the directory
 
-    def add(self, work: Work, now_ms: int) -> None:
+    def add(self, work: Chore, now_ms: int) -> None:
         """Run work after all work that was added before."""
         if self._serial is None:
-            do_at_once(work, now_ms)
+            run_now(work, now_ms)
         else:
             self._serial.add(work)
 
-    def add_unordered(self, work: Work, now_ms: int) -> None:
+    def add_unordered(self, work: Chore, now_ms: int) -> None:
         """Run work that may take long and need not wait for other work."""
         if self._submit is None:
-            do_at_once(work, now_ms)
+            run_now(work, now_ms)
         else:
             self._submit(work)
 

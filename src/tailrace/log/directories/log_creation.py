@@ -19,7 +19,7 @@ class LogCreation:
         failed: Callable[[LogDirectory, Sequence[NewLog], OSError, int], None],
     ) -> None:
         """`made` is called when the directory has the logs, `failed` if it could not create them. Until then they are
-        `being_made`."""
+        `being_created`."""
         self._directory = directory
         self._wanted = wanted
         self._now_ms = now_ms
@@ -28,11 +28,11 @@ class LogCreation:
 
     def run(self) -> list[PartitionLog]:
         """Create the logs. This may run on any thread."""
-        return self._directory.make(self._wanted, self._now_ms)
+        return self._directory.create_unregistered(self._wanted, self._now_ms)
 
     def apply(self, logs: list[PartitionLog], now_ms: int) -> None:
         directory = self._directory
-        directory.expect(-len(self._wanted))
+        directory.add_being_created(-len(self._wanted))
         if directory.failure is not None:
             for log in logs:
                 log.abandon()
@@ -45,5 +45,5 @@ class LogCreation:
     def failed(self, error: BaseException, now_ms: int) -> None:
         if not isinstance(error, OSError):
             raise error
-        self._directory.expect(-len(self._wanted))
+        self._directory.add_being_created(-len(self._wanted))
         self._failed(self._directory, self._wanted, error, now_ms)

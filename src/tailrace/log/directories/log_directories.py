@@ -87,7 +87,7 @@ class LogDirectories:
     def _places(self, partition: TopicPartition) -> list[LogDirectory]:
         online = self.online
         open_for_more = [one for one in online if one.path not in self.cordoned] or online[:1]
-        places = sorted(open_for_more, key=lambda one: len(one.logs) + one.being_made)
+        places = sorted(open_for_more, key=lambda one: len(one.logs) + one.being_created)
         preferred = self._preferred.pop(partition, None)
         return [preferred, *(one for one in places if one is not preferred)] if preferred in online else places
 

@@ -25,7 +25,7 @@ from tailrace.log.directories.directory_work import DirectoryWork
 from tailrace.log.directories.log_renames import RENAMED_AT_ONCE, LogRenames
 from tailrace.log.directories.new_logs import NewLog, make_logs
 from tailrace.log.directories.partition_folders import partition_folders
-from tailrace.log.directories.serial_work import Submit, Task, Work, retrying_submit
+from tailrace.log.directories.serial_work import Submit, Task, retrying_submit
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint, read_clean_shutdown, write_clean_shutdown
 from tailrace.log.disk.files import Files, Space, join
@@ -39,6 +39,7 @@ from tailrace.model.ids import Offset, TopicId, TopicPartition
 from tailrace.model.shortage import is_shortage
 from tailrace.model.topic_config import INT_MAX, TopicConfig
 from tailrace.records.batch import CorruptBatch
+from tailrace.waiting.chore import Chore
 
 _log = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ class LogDirectory:
         self._was_clean = True
         self.offline: set[TopicPartition] = set()  # partitions that could not be opened
         self.failure: OSError | None = None  # why the directory cannot be used
-        self.being_made = 0  # logs that are being created
+        self.being_created = 0  # logs that are being created
         self._work = DirectoryWork(files, self.checkpoint, self.fail, open_segments or OpenSegments())
         self._unwanted: list[str] = []  # folders to be deleted
         self._checkpoints = DirectoryCheckpoints(files, path)
@@ -185,19 +186,19 @@ class LogDirectory:
         self._work.own(log)
         self.logs[partition] = log
 
-    def make(self, wanted: Iterable[NewLog], now_ms: int) -> list[PartitionLog]:
+    def create_unregistered(self, wanted: Iterable[NewLog], now_ms: int) -> list[PartitionLog]:
         """Create logs. This may run on any thread. `add` puts them to use."""
         return make_logs(self._files, self.path, wanted, self._jitter, self._producer_expiration_ms, now_ms)
 
-    def expect(self, logs: int) -> None:
+    def add_being_created(self, logs: int) -> None:
         """Add to the number of logs that are being created. A negative number subtracts."""
-        self.being_made += logs
+        self.being_created += logs
 
     def create(
         self, partition: TopicPartition, config: TopicConfig, now_ms: int, topic_id: TopicId | None = None
     ) -> PartitionLog:
         assert partition not in self.logs, f"{partition} exists already"
-        (log,) = self.make([NewLog(partition, config, topic_id)], now_ms)
+        (log,) = self.create_unregistered([NewLog(partition, config, topic_id)], now_ms)
         self.add(log)
         return log
 
@@ -235,9 +236,9 @@ class LogDirectory:
     def delete_all(self, partitions: Iterable[TopicPartition], now_ms: int) -> None:
         """Rename folders. Their files are deleted after `file.delete.delay.ms`, when no reader uses them.
 
-        Many folders are renamed on another thread, before a new log of the same name is created.
+        If there are many, another thread renames them. A new log of the same name is created only after that.
         """
-        wanted = [(self._take(one), self._new_name(one, file_names.DELETE_FOLDER)) for one in partitions]
+        wanted = [(self._remove_from_logs(one), self._new_name(one, file_names.DELETE_FOLDER)) for one in partitions]
         if len(wanted) <= RENAMED_AT_ONCE:
             for log, name in wanted:
                 log.rename_folder(name)
@@ -257,28 +258,28 @@ class LogDirectory:
         """Delete a copy that is no longer needed."""
         if self.futures.get(log.partition) is log:
             del self.futures[log.partition]
-        self._rename_away(log, file_names.DELETE_FOLDER)
+        self._rename_folder(log, file_names.DELETE_FOLDER)
         self._files.sync_directory(self.path)
         self.checkpoint()
         self._remove_later(log, now_ms)
 
     def mark_stray(self, partition: TopicPartition) -> str:
         """Rename the folder of a partition that is not in the metadata. Return the new name."""
-        log = self._set_apart(partition, file_names.STRAY_FOLDER)
+        log = self._mark_folder(partition, file_names.STRAY_FOLDER)
         self._files.sync_directory(self.path)
         self.checkpoint()
         return log.directory
 
-    def _set_apart(self, partition: TopicPartition, mark: str) -> PartitionLog:
-        log = self._take(partition)
-        self._rename_away(log, mark)
+    def _mark_folder(self, partition: TopicPartition, mark: str) -> PartitionLog:
+        log = self._remove_from_logs(partition)
+        self._rename_folder(log, mark)
         return log
 
-    def _take(self, partition: TopicPartition) -> PartitionLog:
+    def _remove_from_logs(self, partition: TopicPartition) -> PartitionLog:
         self.high_watermarks.pop(partition, None)
         return self.logs.pop(partition)
 
-    def _rename_away(self, log: PartitionLog, mark: str) -> None:
+    def _rename_folder(self, log: PartitionLog, mark: str) -> None:
         log.rename_folder(self._new_name(log.partition, mark))
 
     def _new_name(self, partition: TopicPartition, mark: str) -> str:
@@ -286,10 +287,10 @@ class LogDirectory:
 
     def _remove_later(self, log: PartitionLog, now_ms: int) -> None:
         due_ms = now_ms + log.config.file_delete_delay_ms
-        self._deferred.add(due_ms, partial(self._give_up, log))
+        self._deferred.add(due_ms, partial(self._close_deleted, log))
 
-    def _give_up(self, log: PartitionLog) -> None:
-        """Close the files of a deleted log, because the disk has no room for others while they are open."""
+    def _close_deleted(self, log: PartitionLog) -> None:
+        """Close the files of a deleted log, so that deleting its folder frees the disk space, and queue the folder."""
         log.abandon()
         self._unwanted.append(log.directory)
 
@@ -305,13 +306,13 @@ class LogDirectory:
 
     # Upkeep
 
-    def flush_by(self, submit: Submit, on_failure: Callable[[OSError], object]) -> None:
+    def run_work_with(self, submit: Submit, on_failure: Callable[[OSError], object]) -> None:
         """Run work on another thread from now on: creation of logs, epoch files, and syncs of sealed segments and other
         data that no request waits for."""
         submit = retrying_submit(submit, self._deferred.add, on_failure)
         self._work.begin(submit, on_failure, self.logs.values())
 
-    def run_beside(self, work: Work, now_ms: int) -> None:
+    def run_beside(self, work: Chore, now_ms: int) -> None:
         """Run work on another thread if there is one, otherwise here and now."""
         self._work.add(work, now_ms)
 
@@ -335,7 +336,8 @@ class LogDirectory:
         """Write the checkpoints without waiting."""
         self.run_beside(CheckpointWrites(self._checkpoints, self._offsets(), self._work.on_failure), now_ms)
 
-    def note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset], now_ms: int) -> None:
+    def checkpoint_high_watermarks_soon(self, high_watermarks: Mapping[TopicPartition, Offset], now_ms: int) -> None:
+        """Write the high watermarks without waiting."""
         offsets = {file_names.HIGH_WATERMARK_CHECKPOINT: high_watermarks}
         self.run_beside(CheckpointWrites(self._checkpoints, offsets, self._work.on_failure), now_ms)
 

@@ -9,30 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
+from tailrace.waiting.chore import Chore
 
-
-class Work(Protocol):
-    """A chore: `run` on any thread, then `apply` or `failed` on the thread that changes the logs."""
-
-    def run(self) -> Any: ...
-    def apply(self, result: Any, now_ms: int) -> None: ...
-    def failed(self, error: BaseException, now_ms: int) -> None: ...
-
-
-Submit: TypeAlias = Callable[[Work], None]
-
-
-def do_at_once(work: Work, now_ms: int) -> None:
-    """Run work on this thread, if there is no other thread for it."""
-    try:
-        result = work.run()
-    except Exception as error:
-        work.failed(error, now_ms)
-    else:
-        work.apply(result, now_ms)
+Submit: TypeAlias = Callable[[Chore], None]
 
 
 class Task:
@@ -54,7 +36,7 @@ class Task:
 class RetriedWork:
     """The work of `retrying_submit`."""
 
-    def __init__(self, work: Work, again: Callable[[Work, OSError, int], None]) -> None:
+    def __init__(self, work: Chore, again: Callable[[Chore, OSError, int], None]) -> None:
         self.work = work
         self._again = again
         self.run = work.run
@@ -75,7 +57,7 @@ def retrying_submit(
     `later(due_ms, action)` runs an action at its time.
     """
 
-    def again(work: Work, error: OSError, now_ms: int) -> None:
+    def again(work: Chore, error: OSError, now_ms: int) -> None:
         on_failure(error)
         later(now_ms + SHORTAGE_RETRY_MS, partial(submit, work))
 
@@ -85,10 +67,10 @@ def retrying_submit(
 class SerialWork:
     def __init__(self, submit: Submit) -> None:
         self._submit = submit
-        self._waiting: deque[Work] = deque()
-        self._current: Work | None = None
+        self._waiting: deque[Chore] = deque()
+        self._current: Chore | None = None
 
-    def add(self, work: Work) -> None:
+    def add(self, work: Chore) -> None:
         self._waiting.append(work)
         self._start_next()
 
@@ -110,7 +92,7 @@ class SerialWork:
         self._take_current().failed(error, now_ms)
         self._start_next()
 
-    def _take_current(self) -> Work:
+    def _take_current(self) -> Chore:
         work, self._current = self._current, None
         assert work is not None
         return work

@@ -31,7 +31,7 @@ from tailrace.records.checks.record_walk import walk_payload
 from tailrace.records.legacy import check_message, iter_messages
 from tailrace.records.record import iter_records
 
-Advance = Callable[[int], None]
+Advance = Callable[[int], None]  # called with the number of bytes checked
 _MAX_REGROWTH = 3
 
 
@@ -39,7 +39,8 @@ class BatchListener(Protocol):
     """A receiver of the valid batches."""
 
     def batch(self, header: BatchHeader, view: memoryview, path: str) -> None: ...
-    def gap(self) -> None: ...
+    def gap(self) -> None:
+        """Offsets are missing or bytes are damaged before the next batch."""
 
 
 @dataclass(slots=True)
@@ -162,7 +163,7 @@ class SegmentCheck:
                     continue
                 position = next_position(file, damaged, size, self._expected, offsets.usable if offsets else None)
                 resume_at = size if position is None else position
-                self._damage(file.path, error, damaged, resume_at, size)
+                self._note_damage(file.path, error, damaged, resume_at, size)
                 if offsets:
                     offsets.damage(damaged, resume_at)
                 if times:
@@ -172,7 +173,7 @@ class SegmentCheck:
         if times:
             times.finish(is_sealed=not self._is_last or self._is_clean, end_offset=self._expected)
 
-    def _damage(self, path: str, error: CorruptBatch, position: int, resume_at: int, size: int) -> None:
+    def _note_damage(self, path: str, error: CorruptBatch, position: int, resume_at: int, size: int) -> None:
         result = self.result
         result.damaged_bytes += resume_at - position
         self._advance(resume_at - position)
@@ -187,7 +188,8 @@ class SegmentCheck:
             return
         if result.damaged_at is None:
             result.damaged_at = position
-        what = f"{resume_at - position} bytes are damaged, {'the rest' if resume_at == size else f'up to {resume_at}'}"
+        end = "to the end of the file" if resume_at == size else f"up to byte {resume_at}"
+        what = f"{resume_at - position} bytes are damaged, {end}"
         self._report(Finding(path, f"{what}: {reason}", position))
 
     def _take_batch(
@@ -227,7 +229,8 @@ class SegmentCheck:
             raise CorruptBatch(f"last offset {header.last_offset} is below the base offset {header.base_offset}")
         if header.base_offset < self._expected:
             raise CorruptBatch(
-                f"offsets go back: {header.base_offset} to {header.last_offset}, but {self._expected} is next"
+                f"offsets go back: {header.base_offset} to {header.last_offset}, but the next offset must be at least "
+                f"{self._expected}"
             )
         if header.magic == 2:
             span = header.last_offset - header.base_offset + 1
@@ -237,9 +240,9 @@ class SegmentCheck:
             _check_records(header, view)
 
 
-def _is_valid(header: BatchHeader, view: memoryview) -> bool:
-    """Return True if the compiled walk over a v2 batch's records finds no error. Otherwise `_check_records` finds the
-    reason."""
+def _passes_fast_check(header: BatchHeader, view: memoryview) -> bool:
+    """Return True if the compiled walk over a v2 batch's records finds no error. Otherwise, as for all older formats,
+    `_check_records` checks every record."""
     if header.magic != 2 or header.record_count <= 0 or header.attributes & DELETE_HORIZON_BIT:
         return False
     try:
@@ -252,7 +255,7 @@ def _is_valid(header: BatchHeader, view: memoryview) -> bool:
 
 
 def _check_records(header: BatchHeader, view: memoryview) -> None:
-    if _is_valid(header, view):
+    if _passes_fast_check(header, view):
         return
     last = header.base_offset - 1 if header.magic == 2 else -1
     largest: int | None = None

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tailrace.log.producers.producer_append import EndedTransaction, ProducerAppend
-from tailrace.log.producers.producer_state import BatchMemory, ProducerState
+from tailrace.log.producers.producer_state import AppendedBatch, ProducerState
 from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.log.segments.position import LogPosition
@@ -58,7 +58,7 @@ class ProducerChanges:
         batches: Iterable[tuple[LogPosition, RecordBatch]],
         origin: Origin,
         transaction_version: int,
-    ) -> BatchMemory | None:
+    ) -> AppendedBatch | None:
         """Check batches, each with its future position. Raise KafkaError if one of them is refused.
 
         Returns the written batch that one of them duplicates. In that case none of them is to be appended.

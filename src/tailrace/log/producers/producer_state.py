@@ -22,7 +22,7 @@ def is_next_in_sequence(first: int, last: int) -> bool:
     return first == (last + 1) & INT_MAX  # sequence numbers wrap to 0
 
 
-class BatchMemory(NamedTuple):
+class AppendedBatch(NamedTuple):
     """The facts about an appended batch that are needed to answer its retry."""
 
     last_sequence: int
@@ -46,7 +46,7 @@ class ProducerState:
     coordinator_epoch: int = -1
     last_timestamp: int = NO_TIMESTAMP
     transaction_first_offset: Offset | None = None
-    batches: deque[BatchMemory] = field(default_factory=deque)
+    batches: deque[AppendedBatch] = field(default_factory=deque)
 
     @property
     def last_sequence(self) -> int:
@@ -56,7 +56,7 @@ class ProducerState:
     def last_offset(self) -> Offset:
         return self.batches[-1].last_offset if self.batches else -1
 
-    def duplicate_of(self, batch: RecordBatch) -> BatchMemory | None:
+    def duplicate_of(self, batch: RecordBatch) -> AppendedBatch | None:
         """Return the kept batch that this one duplicates."""
         if batch.producer_epoch == self.producer_epoch:
             first, last = batch.base_sequence, batch.last_sequence
@@ -65,30 +65,33 @@ class ProducerState:
                     return memory
         return None
 
-    def is_continued_by(self, batch: RecordBatch, before: RecordBatch | None = None) -> bool:
+    def is_continued_by(self, batch: RecordBatch, last_placed: RecordBatch | None = None) -> bool:
         """Return True if a batch is the next in sequence, of the same epoch, and neither begins nor ends a transaction.
 
-        `before` is the producer's last batch that continues this state and is not yet recorded in it.
+        `last_placed` is the producer's last batch that continues this state and is not yet recorded in it.
         """
         in_transaction = 0 if self.transaction_first_offset is None else TRANSACTIONAL_BIT
         return (
             batch.producer_epoch == self.producer_epoch
-            and is_next_in_sequence(batch.base_sequence, self.last_sequence if before is None else before.last_sequence)
+            and is_next_in_sequence(
+                batch.base_sequence, self.last_sequence if last_placed is None else last_placed.last_sequence
+            )
             and batch.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) == in_transaction
         )
 
     def note_next(self, batch: RecordBatch) -> None:
         """Record the next batch of the current epoch."""
         timestamp = self.last_timestamp = batch.max_timestamp
-        self.remember(BatchMemory(batch.last_sequence, batch.last_offset, batch.last_offset_delta, timestamp))
+        self.remember(AppendedBatch(batch.last_sequence, batch.last_offset, batch.last_offset_delta, timestamp))
 
     def enter_epoch(self, epoch: int) -> None:
-        """Start a new epoch with its own sequence. Batches of the old epoch can no longer be duplicated."""
+        """Start a new epoch with its own sequence. Retries of the old epoch's batches are no longer recognized as
+        duplicates."""
         if self.producer_epoch != epoch:
             self.batches.clear()
             self.producer_epoch = epoch
 
-    def remember(self, batch: BatchMemory) -> None:
+    def remember(self, batch: AppendedBatch) -> None:
         if len(self.batches) == BATCHES_REMEMBERED:
             self.batches.popleft()
         self.batches.append(batch)
@@ -133,6 +136,6 @@ class ProducerState:
             first if first >= 0 else None,
         )
         if entry.last_offset >= 0:
-            memory = BatchMemory(entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp)
+            memory = AppendedBatch(entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp)
             state.batches.append(memory)
         return state

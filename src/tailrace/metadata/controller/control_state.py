@@ -19,7 +19,8 @@ from tailrace.model.ids import BrokerId
 from tailrace.protocol.message import Message
 
 T = TypeVar("T")
-# Called with the number of partitions to be created or deleted; refuses by raising a KafkaError.
+# Charges partitions to be created or deleted to the controller mutation quota. Raises KafkaError if the quota is
+# exceeded.
 Charge: TypeAlias = Callable[[int], None]
 
 MAX_RECORDS: Final = 10_000  # in the plan of one request; also the limit of partitions that a request may create
@@ -31,7 +32,7 @@ class Plan(NamedTuple, Generic[T]):
 
 
 class ApiError(NamedTuple):
-    """The result of one item of a request."""
+    """The error of one item of a request. An item that succeeded has `NO_ERROR`."""
 
     code: ErrorCode
     message: str | None = None

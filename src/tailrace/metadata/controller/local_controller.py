@@ -7,7 +7,7 @@ controller can open a directory that Kafka has written.
     begin ──► (load the logs that the image names) ──► start_broker ──► requests … ──► stop_broker ──► close
 
 A node with process.roles=controller has no broker: there is no `start_broker`. If other brokers are below this
-controller, `brokers` decides their requests, and `served` is the metadata log that they follow.
+controller, `brokers` decides their requests, and `served_log` is the metadata log that they follow.
 
 `listener(change, now_ms)` carries out a change (creates logs, reconfigures, deletes) before the response.
 """
@@ -101,7 +101,7 @@ class LocalController:
         self.create_topics = self.topics.create_topics
         self.create_partitions = self.topics.create_partitions
         self.brokers = BrokerControl(log, lambda: self.state, self._commit, BrokerControlSettings.of(static_config))
-        self.served = ServedLog(log)
+        self.served_log = ServedLog(log)
         self.own_broker = OwnBroker(log, self.brokers, lambda: self.state, self._commit)
         self.assign_directories = self.own_broker.assign_directories
         self.directories_online = self.own_broker.directories_online
@@ -335,4 +335,4 @@ class LocalController:
     def describe_quorum(
         self, request: messages.DescribeQuorumRequest, version: int, now_ms: int
     ) -> messages.DescribeQuorumResponse:
-        return describe_quorum(self.log, self.served.observers, request, version, now_ms)
+        return describe_quorum(self.log, self.served_log.observers, request, version, now_ms)

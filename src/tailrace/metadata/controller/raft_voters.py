@@ -9,7 +9,7 @@ from __future__ import annotations
 from tailrace.metadata.storage.metadata_log import MetadataLog
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol import messages
-from tailrace.protocol.json_form import uuid_text
+from tailrace.protocol.json_form import base64_uuid_text
 
 _NO_DIRECTORY = bytes(16)
 
@@ -59,4 +59,4 @@ def _check_feature(log: MetadataLog) -> None:
 
 
 def _voter(voter_id: int, directory_id: bytes) -> str:
-    return f"voter {voter_id} (directory {uuid_text(directory_id)})"
+    return f"voter {voter_id} (directory {base64_uuid_text(directory_id)})"

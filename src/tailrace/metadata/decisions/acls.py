@@ -14,12 +14,12 @@ from tailrace.model.steps import ITEMS_A_STEP, Steps
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
-Asked: TypeAlias = messages.DescribeAclsRequest | messages.DeleteAclsRequest.DeleteAclsFilter
+AclFilterMessage: TypeAlias = messages.DescribeAclsRequest | messages.DeleteAclsRequest.DeleteAclsFilter
 
 _TOO_MANY: Final = f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."
 
 
-def filter_of(asked: Asked) -> AclFilter:
+def filter_of(asked: AclFilterMessage) -> AclFilter:
     return AclFilter(
         asked.resource_type_filter,
         asked.resource_name_filter,

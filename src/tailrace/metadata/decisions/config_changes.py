@@ -1,8 +1,8 @@
 """AlterConfigs, IncrementalAlterConfigs, and the configs of new topics: the decisions.
 
 AlterConfigs lists all configs of a resource, and removes those that it does not list. IncrementalAlterConfigs lists
-changes: SET, DELETE, and for lists APPEND and SUBTRACT. Only differences are written, except for brokers, where a
-record also makes the broker read a file again.
+changes: SET, DELETE, and for lists APPEND and SUBTRACT. Only differences are written, except for brokers: a
+record with an unchanged value makes the broker reload the file that it names, such as a keystore.
 
 Each resource is changed as a whole or refused as a whole, independently of the others in the request.
 """
@@ -138,7 +138,7 @@ def _each_resource(
         allowed = may_alter(resource)
         try:
             if counts[resource] > 1:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "a resource is named twice in the request")
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"{resource} is listed twice")
             if allowed.code != ErrorCode.NONE:
                 errors.append(allowed)
                 continue
@@ -155,8 +155,9 @@ def _each_resource(
 
 
 def _check_changes(changes: Sequence[Change]) -> None:
-    if len({change.name for change in changes}) < len(changes):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a config of the resource is named twice")
+    for name, count in Counter(change.name for change in changes).items():
+        if count > 1:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is listed twice")
     missing = [change.name for change in changes if change.value is None and change.operation != Operation.DELETE]
     if missing:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"no value is given for {', '.join(missing)}")
@@ -243,7 +244,7 @@ def _check_exists(state: ControlState, resource: ConfigResource) -> None:
     if resource.type == ResourceType.TOPIC and resource.name not in state.image.topics:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the topic '{resource.name}' does not exist")
     if resource.type == ResourceType.BROKER and resource.name and int(resource.name) != state.configs.node_id:
-        # Only the broker itself can check its configs, so other brokers have to be asked themselves.
+        # Only the broker itself can check its configs, so the request must go to that broker.
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"configs of broker {resource.name} cannot be changed at node {state.configs.node_id}; connect to that "

@@ -17,7 +17,7 @@ from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.configs.config_definitions import Value, definition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol import messages
-from tailrace.protocol.json_form import uuid_text
+from tailrace.protocol.json_form import base64_uuid_text
 from tailrace.protocol.message import Message
 
 USER: Final = "User"
@@ -127,7 +127,7 @@ def plan_create_token(
         issue_timestamp=now_ms,
         max_timestamp=last_ms,
         expiration_timestamp=min(last_ms, _later(now_ms, settings.expiry_time_ms)),
-        token_id=uuid_text(state.new_id()),
+        token_id=base64_uuid_text(state.new_id()),
     )
     return Plan([token], token)
 

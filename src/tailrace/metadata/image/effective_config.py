@@ -81,20 +81,20 @@ class EffectiveConfigs:
         """Return min.insync.replicas of a topic, limited to its replication factor."""
         replicas = len(image.topics[topic].partitions[0].replicas)
         entry = self.topic_entry(image, image.topic_config(topic), "min.insync.replicas")
-        least = entry.key.readable(entry.value)
+        least = entry.key.parse_or_default(entry.value)
         assert isinstance(least, int)
         return min(least, replicas)
 
     def allows_unclean_election(self, image: MetadataImage, topic: str) -> bool:
         entry = self.topic_entry(image, image.topic_config(topic), "unclean.leader.election.enable")
-        return entry.key.readable(entry.value) is True
+        return entry.key.parse_or_default(entry.value) is True
 
 
 def _times(name: str, text: str, factor: int) -> str:
     """Convert hours or minutes to milliseconds; a negative value means unlimited in any unit."""
     if factor == 1:
         return text
-    value = definition("broker")[name].readable(text)
+    value = definition("broker")[name].parse_or_default(text)
     if not isinstance(value, int):
         return text
     return str(value * factor if value >= 0 else value)

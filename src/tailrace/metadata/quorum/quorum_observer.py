@@ -131,7 +131,7 @@ class QuorumObserver:
             self._fetched if receiving is None else self._snapshot_fetched,
             self._failed,
             timeout_ms=self._settings.request_timeout_ms + self._settings.fetch_wait_ms,
-            at_least=FETCH_REPLICA_STATE if receiving is None else 0,
+            version_min=FETCH_REPLICA_STATE if receiving is None else 0,
         )
 
     def _fetch_request(self) -> FetchRequest:

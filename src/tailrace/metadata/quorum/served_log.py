@@ -28,10 +28,10 @@ BYTES_MAX: Final = 1024 * 1024  # in one response, unless the first batch is lar
 OBSERVERS_MAX: Final = 1_000
 OBSERVER_EXPIRY_MS: Final = 300_000  # an observer without a fetch for this time is forgotten
 
-Asked = FetchRequest.FetchPartition
-Answer = FetchResponse.PartitionData
-SnapshotAsked = FetchSnapshotRequest.PartitionSnapshot
-SnapshotAnswer = FetchSnapshotResponse.PartitionSnapshot
+FetchPartition = FetchRequest.FetchPartition
+PartitionData = FetchResponse.PartitionData
+SnapshotPartition = FetchSnapshotRequest.PartitionSnapshot
+SnapshotPartitionData = FetchSnapshotResponse.PartitionSnapshot
 
 
 @dataclass(slots=True)
@@ -54,12 +54,12 @@ class ServedLog:
 
     # Fetch
 
-    def answer(self, asked: Asked, bytes_max: int) -> Answer:
+    def answer(self, asked: FetchPartition, bytes_max: int) -> PartitionData:
         """Return the answer to a fetch as it is now."""
         error = self._check_epoch(asked.current_leader_epoch)
         if not error and (asked.partition or min(asked.fetch_offset, asked.last_fetched_epoch) < 0):
             error = ErrorCode.INVALID_REQUEST
-        answer = Answer(partition_index=asked.partition, error_code=error, high_watermark=-1, records=b"")
+        answer = PartitionData(partition_index=asked.partition, error_code=error, high_watermark=-1, records=b"")
         answer.current_leader = FetchResponse.LeaderIdAndEpoch(
             leader_id=self._log.identity.node_id, leader_epoch=self._log.epoch
         )
@@ -79,8 +79,9 @@ class ServedLog:
         answer.records = self._records(asked.fetch_offset, bytes_max)
         return answer
 
-    def has_news(self, asked: Asked, answer: Answer) -> bool:
-        """Return True if an answer should be sent at once."""
+    def must_answer_now(self, asked: FetchPartition, answer: PartitionData) -> bool:
+        """Return True if the answer has something for the observer: an error, records, a divergence, a snapshot or a
+        new high watermark. Otherwise the fetch waits."""
         is_behind = 0 <= asked.high_watermark < answer.high_watermark and asked.fetch_offset >= answer.high_watermark
         return bool(
             answer.error_code
@@ -95,7 +96,7 @@ class ServedLog:
             return ErrorCode.NONE if epoch >= 0 else ErrorCode.INVALID_REQUEST
         return ErrorCode.FENCED_LEADER_EPOCH if epoch < self._log.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    def _needed_snapshot(self, asked: Asked) -> SnapshotId | None:
+    def _needed_snapshot(self, asked: FetchPartition) -> SnapshotId | None:
         """Return the snapshot that an observer has to load first, or None if it can continue with the log."""
         snapshots, start = self._log.snapshots, self._log.log.log_start_offset
         latest = snapshots.latest
@@ -128,10 +129,10 @@ class ServedLog:
 
     # Snapshots
 
-    def snapshot_piece(self, asked: SnapshotAsked, bytes_max: int) -> SnapshotAnswer:
+    def snapshot_piece(self, asked: SnapshotPartition, bytes_max: int) -> SnapshotPartitionData:
         """Return a piece of a snapshot's file."""
         wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
-        answer = SnapshotAnswer(index=asked.partition, error_code=self._check_epoch(asked.current_leader_epoch))
+        answer = SnapshotPartitionData(index=asked.partition, error_code=self._check_epoch(asked.current_leader_epoch))
         answer.current_leader = FetchSnapshotResponse.LeaderIdAndEpoch(
             leader_id=self._log.identity.node_id, leader_epoch=self._log.epoch
         )
@@ -159,7 +160,7 @@ class ServedLog:
 
     # Observers
 
-    def note_fetch(self, node_id: int, asked: Asked, now_ms: int) -> None:
+    def note_fetch(self, node_id: int, asked: FetchPartition, now_ms: int) -> None:
         """Note the progress of an observer."""
         self._forget_silent(now_ms)
         key = (node_id, asked.replica_directory_id)

@@ -81,31 +81,31 @@ class ConfigKey:
         self._check(value)
         return value
 
-    def readable(self, text: str | None) -> Value:
+    def parse_or_default(self, text: str | None) -> Value:
         """Return the value of a text in the metadata, or the default if the text is not allowed."""
         try:
             return self.parse(text)
         except InvalidConfig:
             return self.parse(self.default)
 
-    def _refuse(self, value: object, reason: str) -> InvalidConfig:
+    def _invalid(self, value: object, reason: str) -> InvalidConfig:
         shown = "[hidden]" if self.is_sensitive else value
         return InvalidConfig(f"Invalid value {shown} for configuration {self.name}: {reason}")
 
     def _read(self, text: str) -> Value:
         if self.type == "boolean":
             if text.lower() not in ("true", "false"):
-                raise self._refuse(text, "it must be true or false")
+                raise self._invalid(text, "it must be true or false")
             return text.lower() == "true"
         if self.type in _BITS:
             value = java_integer(text)
             limit = 1 << (_BITS[self.type] - 1)
             if value is None or not -limit <= value < limit:
-                raise self._refuse(text, f"it must be a number of type {self.type.upper()}")
+                raise self._invalid(text, f"it must be a number of type {self.type.upper()}")
             return value
         if self.type == "double":
             if not _DOUBLE.fullmatch(text):
-                raise self._refuse(text, "it must be a number of type DOUBLE")
+                raise self._invalid(text, "it must be a number of type DOUBLE")
             return float(text.rstrip("fFdD"))
         if self.type == "list":
             words = _COMMA.split(text) if text else []
@@ -115,25 +115,25 @@ class ConfigKey:
     def _check(self, value: Value) -> None:
         if self.min is not None or self.max is not None:
             if value is None:
-                raise self._refuse(None, "it must not be empty")
+                raise self._invalid(None, "it must not be empty")
             assert isinstance(value, int | float)
             if self.min is not None and not value >= self.min:
-                raise self._refuse(value, f"it must be at least {self.min:g}")
+                raise self._invalid(value, f"it must be at least {self.min:g}")
             if self.max is not None and not value <= self.max:
-                raise self._refuse(value, f"it must be at most {self.max:g}")
+                raise self._invalid(value, f"it must be at most {self.max:g}")
         if value is None:
             return
         words = value if isinstance(value, tuple) else (str(value),)
         if self.distinct and "" in words:
-            raise self._refuse(",".join(words), "it must not have an empty element between two commas")
+            raise self._invalid(",".join(words), "it must not have an empty element between two commas")
         if self.not_empty and not any(words):
-            raise self._refuse("", "it must not be empty")
+            raise self._invalid("", "it must not be empty")
         if self.allowed and not set(words) <= set(self.allowed):
-            raise self._refuse(value, f"it must be one of {', '.join(self.allowed)}")
+            raise self._invalid(value, f"it must be one of {', '.join(self.allowed)}")
         if self.allowed_in_any_case and str(value).upper() not in self.allowed_in_any_case:
-            raise self._refuse(value, f"it must be one of {', '.join(self.allowed_in_any_case)}")
+            raise self._invalid(value, f"it must be one of {', '.join(self.allowed_in_any_case)}")
         if self.check is not None and self.check in _CHECKS and not _CHECKS[self.check](value):
-            raise self._refuse(",".join(words), _REASONS[self.check])
+            raise self._invalid(",".join(words), _REASONS[self.check])
 
 
 def _is_replica_list(value: Value) -> bool:

@@ -9,14 +9,14 @@ from tailrace.replication.partition import Partition
 
 
 class Followed:
-    __slots__ = ("_ahead", "due_ms", "id", "is_in_sync", "is_lost", "lag", "partition", "role")
+    __slots__ = ("_ahead", "due_ms", "id", "is_in_sync", "is_out_of_range", "lag", "partition", "role")
 
     def __init__(self, partition: Partition, role: FollowerRole) -> None:
         self.id: PartitionId = (partition.topic_id, partition.key.partition)
         self.partition = partition
         self.role = role
         self.due_ms = 0  # it is not fetched before then
-        self.is_lost = False  # this log end is outside the leader's log
+        self.is_out_of_range = False  # this log end is outside the leader's log
         self.lag = 0  # offsets behind the leader's high watermark, in the latest response
         self.is_in_sync = False  # the latest response had no lag
         self._ahead: FetchPosition | None = None
@@ -35,13 +35,13 @@ class Followed:
 
     def note_out_of_range(self) -> None:
         """Note that our log end is outside the leader's log."""
-        self.is_lost = True
+        self.is_out_of_range = True
 
     def note_restart(self) -> None:
         """Note that the log was cut or emptied, so that its end is in the leader's log."""
-        self.is_lost = False
+        self.is_out_of_range = False
 
-    def rest_until(self, due_ms: int) -> None:
+    def back_off_until(self, due_ms: int) -> None:
         self.due_ms = due_ms
 
     def fetch_position(self) -> FetchPosition:

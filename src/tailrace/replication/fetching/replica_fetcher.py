@@ -1,9 +1,9 @@
 """ReplicaFetcher: fetches partitions from one leader, with one request at a time.
 
-    ready ──Fetch──► records: append │ diverging epoch: truncate │ OFFSET_OUT_OF_RANGE: lost │ any other error: rests
-      ▲                                                                  │                           │
-      ├──── ListOffsets: the leader's end, and its start if need be ◄────┘                           │
-      └──── after replica.fetch.backoff.ms ◄─────────────────────────────────────────────────────────┘
+    ready ──Fetch──► records: append │ diverging epoch: truncate │ OFFSET_OUT_OF_RANGE: │ any other error: backs off
+      ▲                                                          │ find the offsets     │         │
+      ├──── ListOffsets: the leader's end, and its start if need be ◄───────┘           │         │
+      └──── after replica.fetch.backoff.ms ◄──────────────────────────────────────────────────────┘
 
 A partition is fetched for its role, and each leader epoch has a new role. A response for an earlier role is ignored. A
 partition that is no longer followed here (led, moved to another leader, deleted, failed disk) is left out of the next
@@ -33,7 +33,7 @@ from tailrace.records.batch import CorruptBatch
 from tailrace.replication.fetching.fetcher_settings import FetcherSettings
 from tailrace.replication.fetching.followed import Followed
 from tailrace.replication.fetching.leader_session import LeaderSession, PartitionId
-from tailrace.replication.fetching.offsets_request import EARLIEST_LOCAL, LATEST, LOCAL_START_FROM, offsets_request
+from tailrace.replication.fetching.offsets_request import EARLIEST_LOCAL, LATEST, LOCAL_START_VERSION, offsets_request
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
@@ -52,34 +52,35 @@ class ReplicaFetcher:
         outbox: Outbox,
         partitions: HostedPartitions,
         locate: Callable[[BrokerId], Peer | None],
-        moved: Callable[[TopicPartition, int], None],
+        progressed: Callable[[TopicPartition, int], None],
         number: int = 0,
-        resting: set[ReplicaFetcher] | None = None,
+        idle_fetchers: set[ReplicaFetcher] | None = None,
     ) -> None:
-        """`locate` finds the leader's address in the metadata. `moved` is called when records or watermarks arrived.
-        `number`: among the fetchers of this leader. `resting` contains the fetcher while no request is under way."""
+        """`locate` finds the leader's address in the metadata. `progressed` is called when records or watermarks
+        arrived. `number` distinguishes the fetchers of one leader. `idle_fetchers` contains the fetcher while no
+        request is under way."""
         self.leader_id = leader_id
         self._settings = settings
         self._outbox = outbox
         self._partitions = partitions
         self._locate = locate
-        self._moved = moved
+        self._progressed = progressed
         self.number = number
         self._followed: dict[PartitionId, Followed] = {}
         self._peer: Peer | None = None
         self._session = LeaderSession()
-        self._resting = set() if resting is None else resting
-        self._is_asking = False
+        self._idle_fetchers = set() if idle_fetchers is None else idle_fetchers
+        self._has_request = False
         self._due_ms = 0
         self._limited_log = LimitedLog(_log)
 
     @property
-    def _is_asking(self) -> bool:
-        return self not in self._resting
+    def _has_request(self) -> bool:
+        return self not in self._idle_fetchers
 
-    @_is_asking.setter
-    def _is_asking(self, is_asking: bool) -> None:
-        (self._resting.discard if is_asking else self._resting.add)(self)
+    @_has_request.setter
+    def _has_request(self, has_request: bool) -> None:
+        (self._idle_fetchers.discard if has_request else self._idle_fetchers.add)(self)
 
     # Followed partitions
 
@@ -117,10 +118,10 @@ class ReplicaFetcher:
     @property
     def is_idle(self) -> bool:
         """True if there is nothing to fetch and no request is under way."""
-        return not self._followed and not self._is_asking
+        return not self._followed and not self._has_request
 
     def next_deadline_ms(self) -> int | None:
-        return None if self._is_asking else self._due_ms
+        return None if self._has_request else self._due_ms
 
     def close(self) -> None:
         if self._peer is not None:
@@ -130,14 +131,14 @@ class ReplicaFetcher:
 
     def step(self, now_ms: int) -> None:
         """Send the next request, if none is under way and it is due."""
-        if self._is_asking or now_ms < self._due_ms:
+        if self._has_request or now_ms < self._due_ms:
             return
         self._drop_others()
         if not self._followed:
             return
         peer = self._located()
         if peer != self._peer:
-            self._reach(peer)
+            self._change_peer(peer)
         if peer is None:
             self._due_ms = now_ms + self._settings.backoff_ms
             return
@@ -149,10 +150,10 @@ class ReplicaFetcher:
         if not ready:
             self._due_ms = now_ms + self._settings.backoff_ms
             return
-        self._is_asking = True
-        lost = [one for one in ready if one.is_lost]
-        if lost:
-            self._look_up(peer, lost, LATEST)
+        self._has_request = True
+        out_of_range = [one for one in ready if one.is_out_of_range]
+        if out_of_range:
+            self._look_up(peer, out_of_range, LATEST)
         else:
             self._fetch(peer, ready)
 
@@ -172,8 +173,8 @@ class ReplicaFetcher:
             return ready
         return [one for one in ready if one.id not in held]
 
-    def _reach(self, peer: Peer | None) -> None:
-        """Close the connection, because the leader's address has changed or is unknown now."""
+    def _change_peer(self, peer: Peer | None) -> None:
+        """Use another address; close the connection to the previous one."""
         self.close()
         self._peer = peer
         self._session = LeaderSession()
@@ -194,13 +195,13 @@ class ReplicaFetcher:
         asked = {one.id: (one, wants[one.id].fetch_offset) for one in ready}
 
         def answered(response: Any, now_ms: int) -> None:
-            self._is_asking = False
+            self._has_request = False
             if response.error_code:
                 session.renew()
                 self._refused(ErrorCode(response.error_code), now_ms)
             else:
                 session.answered(request, response)
-                self._take(asked, response, now_ms)
+                self._handle_response(asked, response, now_ms)
             self.step(now_ms)
 
         self._send(peer, request, answered, FETCH_REPLICA_STATE, read_replica_answer)
@@ -210,19 +211,24 @@ class ReplicaFetcher:
         peer: Peer,
         request: Any,
         answered: Callable[[Any, int], None],
-        at_least: int,
+        version_min: int,
         read: AnswerReader | None = None,
     ) -> None:
         def failed(failure: Failure, now_ms: int) -> None:
-            self._is_asking = False
+            self._has_request = False
             self._session.renew()
             self._due_ms = now_ms + self._settings.backoff_ms
             self._limited_log.write(
-                logging.WARNING, failure.name, now_ms, "no fetch", leader=self.leader_id, error=failure.value
+                logging.WARNING,
+                failure.name,
+                now_ms,
+                "fetch request failed",
+                leader=self.leader_id,
+                error=failure.value,
             )
 
         timeout_ms = self._settings.timeout_ms
-        self._outbox.send(peer, request, answered, failed, timeout_ms=timeout_ms, at_least=at_least, read=read)
+        self._outbox.send(peer, request, answered, failed, timeout_ms=timeout_ms, version_min=version_min, read=read)
 
     def _refused(self, code: ErrorCode, now_ms: int) -> None:
         self._limited_log.write(
@@ -233,7 +239,7 @@ class ReplicaFetcher:
 
     # Responses
 
-    def _take(self, asked: dict[PartitionId, tuple[Followed, Offset]], response: Any, now_ms: int) -> None:
+    def _handle_response(self, asked: dict[PartitionId, tuple[Followed, Offset]], response: Any, now_ms: int) -> None:
         later: list[tuple[Followed, Any]] = []
         for topic in response.responses:
             for answer in topic.partitions:
@@ -250,13 +256,13 @@ class ReplicaFetcher:
                 elif self._may_ask_ahead(one, answer):
                     later.append((one, answer))
                 else:
-                    self._take_partition(one, answer, now_ms)
+                    self._handle_partition(one, answer, now_ms)
         if later:
             self.step(now_ms)
             self._outbox.flush()
             for one, answer in later:
                 one.ask_after_log_end()
-                self._take_partition(one, answer, now_ms)
+                self._handle_partition(one, answer, now_ms)
 
     def _may_ask_ahead(self, one: Followed, answer: Any) -> bool:
         """Return True if the next records can be requested before these are appended, while the leader reads them.
@@ -279,18 +285,18 @@ class ReplicaFetcher:
         throttle = self._settings.throttle
         return throttle is not None and throttle.is_throttled(one.partition)
 
-    def _take_partition(self, one: Followed, answer: Any, now_ms: int) -> None:
+    def _handle_partition(self, one: Followed, answer: Any, now_ms: int) -> None:
         try:
             self._append(one, answer, now_ms)
         except OSError as error:
             self._partitions.failed(one.partition, error)
             if is_shortage(error):
                 self._session.renew()
-                self._rest(one, now_ms)
+                self._back_off(one, now_ms)
         except (KafkaError, CorruptBatch, SegmentOverflow) as error:
             _log.error("%s cannot append the records of its leader %d: %s", one.partition.key, self.leader_id, error)
             self._session.renew()
-            self._rest(one, now_ms)
+            self._back_off(one, now_ms)
 
     def _append(self, one: Followed, answer: Any, now_ms: int) -> None:
         key, role = one.partition.key, one.role
@@ -301,16 +307,10 @@ class ReplicaFetcher:
         if diverging.epoch >= 0:
             before = role.fetch_offset
             end = role.truncate_at(EpochEnd(diverging.epoch, diverging.end_offset), now_ms)
-            _log.info(
-                "%s: cut the log from offset %d to %d, where it diverges from leader %d",
-                key,
-                before,
-                end,
-                self.leader_id,
-            )
+            _log.info("%s: log cut to %d from %d, where it diverges from leader %d", key, end, before, self.leader_id)
             # The high watermark of this response cannot be used yet, and would not be sent again in this session.
             self._session.renew()
-            self._moved(key, now_ms)
+            self._progressed(key, now_ms)
             return
         records = answer.records or b""
         done = role.append(
@@ -323,7 +323,7 @@ class ReplicaFetcher:
         if records:
             self._count(one, len(records), now_ms)
         if records or done.high_watermark_moved or done.log_start_moved:
-            self._moved(key, now_ms)
+            self._progressed(key, now_ms)
 
     def _count(self, one: Followed, size: int, now_ms: int) -> None:
         one.partition.traffic.replication_bytes_in += size
@@ -338,22 +338,22 @@ class ReplicaFetcher:
             one.note_out_of_range()
             return
         kind = f"partition: {code.name}"
-        self._limited_log.write(logging.INFO, kind, now_ms, "nothing fetched", partition=key, error=code.name)
-        self._rest(one, now_ms)
+        self._limited_log.write(logging.INFO, kind, now_ms, "partition not fetched", partition=key, error=code.name)
+        self._back_off(one, now_ms)
 
-    def _rest(self, one: Followed, now_ms: int) -> None:
-        one.rest_until(now_ms + self._settings.backoff_ms)
+    def _back_off(self, one: Followed, now_ms: int) -> None:
+        one.back_off_until(now_ms + self._settings.backoff_ms)
 
     # Our log end is outside the leader's log
 
     def _look_up(
-        self, peer: Peer, lost: Sequence[Followed], what: int, ends: dict[PartitionId, Offset] | None = None
+        self, peer: Peer, out_of_range: Sequence[Followed], spec: int, ends: dict[PartitionId, Offset] | None = None
     ) -> None:
         """Ask for the leader's log end, and for its start if that may be above our end."""
-        by_key = {one.partition.key: one for one in lost}
+        by_key = {one.partition.key: one for one in out_of_range}
 
         def answered(response: Any, now_ms: int) -> None:
-            self._is_asking = False
+            self._has_request = False
             self._drop_others()
             found: dict[PartitionId, Offset] = {}
             for topic in response.topics:
@@ -370,18 +370,18 @@ class ReplicaFetcher:
                 for key, start in found.items():
                     self._restart(self._followed[key], start, ends[key], now_ms)
             else:
-                beyond = [one for one in lost if one.id in found and found[one.id] >= one.role.fetch_offset]
-                for one in lost:
+                beyond = [one for one in out_of_range if one.id in found and found[one.id] >= one.role.fetch_offset]
+                for one in out_of_range:
                     if one.id in found and one not in beyond:
                         self._restart(one, 0, found[one.id], now_ms)
                 if beyond:
-                    self._is_asking = True
+                    self._has_request = True
                     self._look_up(peer, beyond, EARLIEST_LOCAL, found)
                     return
             self.step(now_ms)
 
-        request = offsets_request(self._settings.broker_id, lost, what)
-        self._send(peer, request, answered, LOCAL_START_FROM)
+        request = offsets_request(self._settings.broker_id, out_of_range, spec)
+        self._send(peer, request, answered, LOCAL_START_VERSION)
 
     def _restart(self, one: Followed, leader_start: Offset, leader_end: Offset, now_ms: int) -> None:
         before = one.role.fetch_offset
@@ -392,8 +392,8 @@ class ReplicaFetcher:
         except OSError as error:
             self._partitions.failed(one.partition, error)
             if is_shortage(error):
-                self._rest(one, now_ms)
+                self._back_off(one, now_ms)
             return
         key = one.partition.key
-        _log.warning("%s: continues at %d after %d, as in the log of leader %d", key, end, before, self.leader_id)
-        self._moved(key, now_ms)
+        _log.warning("%s: log end reset to %d from %d, to match the log of leader %d", key, end, before, self.leader_id)
+        self._progressed(key, now_ms)

@@ -34,7 +34,7 @@ class ReplicaFetchers:
         outbox: Outbox,
         partitions: HostedPartitions,
         locate: Callable[[BrokerId], Peer | None],
-        moved: Callable[[TopicPartition, int], None],
+        progressed: Callable[[TopicPartition, int], None],
         *,
         count: int = 1,
     ) -> None:
@@ -42,10 +42,10 @@ class ReplicaFetchers:
         self._outbox = outbox
         self._partitions = partitions
         self._locate = locate
-        self._moved = moved
+        self._progressed = progressed
         self._count = count  # for each leader
         self._fetchers: dict[tuple[BrokerId, int], ReplicaFetcher] = {}
-        self._resting: set[ReplicaFetcher] = set()  # those without a request under way: few
+        self._idle_fetchers: set[ReplicaFetcher] = set()  # those without a request under way: few
 
     def __len__(self) -> int:
         return len(self._fetchers)
@@ -65,9 +65,9 @@ class ReplicaFetchers:
                 self._outbox,
                 self._partitions,
                 self._locate,
-                self._moved,
+                self._progressed,
                 number,
-                self._resting,
+                self._idle_fetchers,
             )
         fetcher.add(partition, role)
 
@@ -87,16 +87,16 @@ class ReplicaFetchers:
         return max((one.max_lag for one in self._fetchers.values()), default=0)
 
     def tick(self, now_ms: int) -> None:
-        for fetcher in sorted(self._resting, key=lambda one: (one.leader_id, one.number)):
+        for fetcher in sorted(self._idle_fetchers, key=lambda one: (one.leader_id, one.number)):
             fetcher.step(now_ms)
             if fetcher.is_idle:
                 fetcher.close()
-                self._resting.discard(fetcher)
+                self._idle_fetchers.discard(fetcher)
                 del self._fetchers[fetcher.leader_id, fetcher.number]
 
     def next_deadline_ms(self) -> int | None:
         first_ms = None
-        for fetcher in self._resting:
+        for fetcher in self._idle_fetchers:
             due_ms = fetcher.next_deadline_ms()
             if due_ms is not None and (first_ms is None or due_ms < first_ms):
                 first_ms = due_ms

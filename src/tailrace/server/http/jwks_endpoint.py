@@ -13,7 +13,7 @@ from tailrace.broker.config.oauth_config import JwksSettings
 from tailrace.client.errors import UnsupportedSecurity
 from tailrace.client.security.http_exchange import exchange, read_file_url
 from tailrace.client.security.tls_settings import tls_of
-from tailrace.server.broker_interface import Chore
+from tailrace.waiting.chore import Chore
 
 _OK = 200
 

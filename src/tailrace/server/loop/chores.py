@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from tailrace.diagnostics.internal_errors import InternalErrors
-from tailrace.server.broker_interface import Chore
+from tailrace.waiting.chore import Chore
 
 
 class _Finished(NamedTuple):

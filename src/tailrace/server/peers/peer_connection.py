@@ -121,7 +121,7 @@ class PeerConnection:
         key = request.body.SCHEMA.api_key
         assert key is not None
         assert self._versions is not None
-        bounds = key, request.at_least, request.at_most
+        bounds = key, request.version_min, request.version_max
         version = self._chosen.get(bounds)
         if version is None:
             version = self._chosen[bounds] = _common_version(key, self._versions.get(key), request)
@@ -316,6 +316,6 @@ def _common_version(key: int, theirs: Versions | None, request: OutgoingRequest)
     if theirs is None:
         return None
     ours = api(key)
-    high = ours.offered.high if request.at_most is None else min(ours.versions.high, request.at_most)
+    high = ours.offered.high if request.version_max is None else min(ours.versions.high, request.version_max)
     chosen = min(high, theirs.high)
-    return chosen if chosen >= max(ours.versions.low, theirs.low, request.at_least) else None
+    return chosen if chosen >= max(ours.versions.low, theirs.low, request.version_min) else None

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any, Final
 from tailrace.client.security.security import PLAIN_TEXT
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.diagnostics.limited_log import LimitedLog
-from tailrace.server.broker_interface import Chore
 from tailrace.server.loop.clock import monotonic_ms
 from tailrace.server.loop.poll import WRITABLE, Poll
 from tailrace.server.peers.peer_connection import PeerConnection, PeerLost
+from tailrace.waiting.chore import Chore
 from tailrace.waiting.outbox import Failure, Outbox, OutgoingRequest, Peer
 
 if TYPE_CHECKING:

@@ -39,8 +39,8 @@ def from_confluent_json(
 def confluent_protobuf_payload(value: ColumnOrName) -> Column:
     """Return the bytes after the list of message numbers.
 
-    The list is its length and its numbers as zigzag varints, or one zero byte for [0]. A number of 64 or more is not
-    supported and gives null; it needs a schema with that many messages at one level.
+    The list is its length and its numbers as zigzag varints, or one zero byte for [0]. Message numbers of 64
+    or more give null. They occur only in a schema with that many messages at one level.
     """
     rest = confluent_payload(value)
     count = F.conv(F.hex(F.substring(rest, 1, 1)), 16, 10).cast("int") / 2

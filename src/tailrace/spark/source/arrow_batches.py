@@ -47,7 +47,7 @@ def _array(columns: RecordColumns, column: Column, kind: Any, partition: TopicPa
     if column.name == "partition":
         return pa.repeat(pa.scalar(partition.partition, pa.int32()), rows)
     if column.bit in (kernel.KEY, kernel.VALUE):
-        return _strings(columns.columns[column.bit], kind)
+        return _bytes_array(columns.columns[column.bit], kind)
     if column.bit == kernel.HEADERS:
         return _headers(columns)
     if column.bit == kernel.ATTRIBUTES:
@@ -58,14 +58,14 @@ def _array(columns: RecordColumns, column: Column, kind: Any, partition: TopicPa
     return pa.Array.from_buffers(kind, rows, [None, columns.columns[column.bit].buffer])
 
 
-def _strings(column: BytesColumn, kind: Any) -> Any:
+def _bytes_array(column: BytesColumn, kind: Any) -> Any:
     validity = column.validity_buffer if column.nulls else None
     return pa.Array.from_buffers(kind, column.rows, [validity, column.offsets_buffer, column.data_buffer], column.nulls)
 
 
 def _headers(columns: RecordColumns) -> Any:
-    keys = _strings(columns.header_keys, pa.string())
-    values = _strings(columns.header_values, pa.binary())
+    keys = _bytes_array(columns.header_keys, pa.string())
+    values = _bytes_array(columns.header_values, pa.binary())
     pairs = pa.StructArray.from_buffers(_HEADER, len(keys), [None], children=[keys, values])
     missing = columns.rows_without_headers
     validity = columns.header_validity if missing else None

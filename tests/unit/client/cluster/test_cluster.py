@@ -229,7 +229,7 @@ def test_topics_without_ids_are_requested_by_name(cluster: FakeCluster) -> None:
             [TopicPartition(name, 0)],
             lambda leaders: ListOffsetsRequest(),
             lambda answer, leaders: [PartitionAnswer(one.partition, 1) for one in leaders],
-            at_most_without_ids=3,
+            version_max_without_ids=3,
         )
         return [one.version for one in cluster.asked]
 

@@ -47,7 +47,7 @@ def test_a_request_uses_the_highest_common_version(cluster: FakeCluster) -> None
     assert connect(cluster).request(DescribeClusterRequest()).cluster_id == "asked in version 1"
     cluster.brokers[1].versions[ApiKey.DESCRIBE_CLUSTER] = Versions(0, 99)
     assert connect(cluster).request(DescribeClusterRequest()).cluster_id == f"asked in version {newest}"
-    assert connect(cluster).request(DescribeClusterRequest(), at_most=0).cluster_id == "asked in version 0"
+    assert connect(cluster).request(DescribeClusterRequest(), version_max=0).cluster_id == "asked in version 0"
 
 
 def test_a_host_that_cannot_be_a_name_is_unreachable() -> None:
@@ -69,7 +69,7 @@ def test_an_api_that_the_broker_lacks_is_reported(cluster: FakeCluster) -> None:
     with pytest.raises(UnsupportedByBroker, match="kafka:9001 does not support Fetch requests"):
         connection.version(ApiKey.FETCH)
     with pytest.raises(UnsupportedByBroker, match="kafka:9001 supports DescribeCluster versions 0-1; 2 is required"):
-        connection.request(DescribeClusterRequest(), at_least=2)
+        connection.request(DescribeClusterRequest(), version_min=2)
     # A field that the version lacks must not be dropped silently.
     with pytest.raises(UnsupportedByBroker, match="DescribeCluster"):
         connection.request(DescribeClusterRequest(include_fenced_brokers=True))

@@ -218,7 +218,7 @@ def test_a_response_that_refuses_a_hundred_partitions_is_handled_to_its_end(capl
     pair.append(b"a", index=100)
     pair.exchange(spoil)
     assert pair.copies[100].log.log_end_offset == 1
-    assert [one.getMessage() for one in caplog.records].count("nothing fetched") == 1
+    assert [one.getMessage() for one in caplog.records].count("partition not fetched") == 1
 
 
 def test_damaged_records_are_not_appended() -> None:

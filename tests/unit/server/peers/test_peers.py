@@ -182,7 +182,7 @@ def test_a_request_made_by_a_response_is_sent_at_once(network: Network, node: Ot
 
 def test_a_request_that_the_peer_does_not_support_is_not_sent(network: Network, node: OtherNode) -> None:
     network.send(node.peer, EnvelopeRequest(request_data=b"", request_principal=b"", client_host_address=b""))
-    network.send(node.peer, DescribeClusterRequest(), at_least=2)
+    network.send(node.peer, DescribeClusterRequest(), version_min=2)
     node.agree(network)
     network.run(lambda: len(network.reported) == 2)
     assert network.reported == [Failure.UNSUPPORTED, Failure.UNSUPPORTED]

@@ -258,14 +258,14 @@ def test_a_running_broker_adopts_segments_and_serves_them(tmp_path: Path, monkey
 @pytest.mark.long
 def test_segments_that_no_longer_fit_are_refused_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tailrace
-    from tailrace.log.directories import load_proposal
+    from tailrace.log.directories import bulk_load_proposal
     from tailrace.spark.jobs.load import propose as load_propose
     from tests.support.filled_topics import numbered, put
     from tests.support.source_rows import offsets, read
 
     with tailrace.Broker(tmp_path / "data") as broker:
         broker.create_topic("t")
-        propose_now = load_proposal.propose
+        propose_now = bulk_load_proposal.propose
 
         def write_first(*arguments: Any) -> None:
             put(broker.bootstrap, "t", 0, numbered(4))

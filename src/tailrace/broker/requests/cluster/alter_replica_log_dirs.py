@@ -3,8 +3,9 @@
 Behaviour
     Moves partitions to other log directories of this broker. The response does not wait for the copying.
     DescribeLogDirs reports its progress, with the copy as a future replica. A request with another directory cancels
-    the first move. A partition without a log gets REPLICA_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION, and its log will
-    be created in that directory.
+    the running move. A partition that has no log yet gets an error
+    (REPLICA_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION). Its log is nevertheless created in the requested directory
+    later.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def handle(
     is_allowed = permissions.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME)
     topics: dict[str, Topic] = {}
     for key, path in places.items():
-        error = moves.order(key, path, now_ms) if is_allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        error = moves.request_move(key, path, now_ms) if is_allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         topic = topics.setdefault(key.topic, Topic(topic_name=key.topic))
         topic.partitions.append(Partition(partition_index=key.partition, error_code=error))
     return AlterReplicaLogDirsResponse(results=list(topics.values()))

@@ -35,7 +35,7 @@ def handle(
 ) -> None:
     check_cluster(request, Operation.CLUSTER_ACTION, permissions=permissions)
     body: FetchRequest = request.body
-    served = local_controller.served
+    served = local_controller.served_log
     if body.cluster_id not in (None, served.cluster_id):
         raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, f"this cluster has the id {served.cluster_id}")
     if len(body.topics) != 1 or len(body.topics[0].partitions) != 1 or not is_metadata_topic(body.topics[0].topic_id):

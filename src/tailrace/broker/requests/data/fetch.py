@@ -138,7 +138,7 @@ class _Response:
         else:
             self._count(answer.topics)
         encode = partial(parts_of, answer, request.version, request.correlation_id, throttle_ms)
-        self._services.replies.send(request, encode, now_ms, throttle_ms)
+        self._services.replies.answer_encoded(request, encode, now_ms, throttle_ms)
 
     def _count(self, topics: Sequence[AnsweredTopic]) -> None:
         """Count error codes and the bytes of records."""

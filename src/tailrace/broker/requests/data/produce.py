@@ -367,7 +367,7 @@ class _Produce:
             encode = partial(parts_of, self._topics, request.version, request.correlation_id, throttle_ms)
         else:
             encode = partial(self._encoded_with_leaders, image, throttle_ms)
-        replies.send(request, encode, now_ms, throttle_ms)
+        replies.answer_encoded(request, encode, now_ms, throttle_ms)
 
     def _encoded_with_leaders(self, image: MetadataImage, throttle_ms: int) -> list[Any]:
         """Encode a response with errors, on any thread. `image` has the leaders that the client may look for."""

@@ -231,7 +231,7 @@ class _Exchange:
         _add_verdicts(response, verdicts)
         if self._epoch == FINAL_EPOCH:
             parts.shares.release_session(self._key, now_ms)
-        parts.replies.reply(self._request, response, now_ms, throttle_ms)
+        parts.replies.answer_throttled(self._request, response, now_ms, throttle_ms)
 
     def _response(self, answers: Answers) -> ShareFetchResponse:
         topics: dict[bytes, ShareFetchResponse.ShareFetchableTopicResponse] = {}

@@ -122,4 +122,4 @@ class _Commit:
             else:
                 codes[errors] += len(partitions)
         encode = partial(parts_of, topics, request.version, request.correlation_id, throttle_ms)
-        self._replies.send(request, encode, now_ms, throttle_ms)
+        self._replies.answer_encoded(request, encode, now_ms, throttle_ms)

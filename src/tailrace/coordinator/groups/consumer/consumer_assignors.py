@@ -17,7 +17,7 @@ from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from tailrace.coordinator.groups.consumer.consumer_member import ConsumerMember
 from tailrace.coordinator.groups.consumer.uneven_assignor import assign_unevenly
 from tailrace.coordinator.groups.epoch.epoch_group import Assignment
-from tailrace.coordinator.groups.epoch.subscriptions import common
+from tailrace.coordinator.groups.epoch.subscriptions import intersection
 from tailrace.coordinator.groups.epoch.target_computations import COST_MAX, Target
 from tailrace.metadata.image.image import MetadataImage
 
@@ -87,8 +87,8 @@ def _assign_evenly(members: Members, topics: frozenset[bytes], partition_counts:
         if (topic, partition) not in owned
     ]
     kept: dict[str, dict[bytes, set[int]]] = {}
-    wanting: list[tuple[str, int]] = []
-    still_to_ask = len(members)
+    with_room: list[tuple[str, int]] = []
+    members_left = len(members)
     for member_id, spec in members.items():
         room = share + (extra > 0)
         has_extra = extra > 0
@@ -101,16 +101,16 @@ def _assign_evenly(members: Members, topics: frozenset[bytes], partition_counts:
                 keeps.setdefault(topic, set()).add(partition)
             else:
                 free.append((topic, partition))
-        # A member that does not have the extra partition yet leaves it to later members, if there are enough.
-        if room > 0 and has_extra and still_to_ask > extra:
+        # A member that has no extra partition yet gets none, if enough members follow: one of them may own it already.
+        if room > 0 and has_extra and members_left > extra:
             room -= 1
             has_extra = False
         if room > 0:
-            wanting.append((member_id, room))
+            with_room.append((member_id, room))
         extra -= has_extra
-        still_to_ask -= 1
+        members_left -= 1
     given = iter(free)
-    for member_id, room in wanting:
+    for member_id, room in with_room:
         for _, (topic, partition) in zip(range(room), given, strict=False):
             kept[member_id].setdefault(topic, set()).add(partition)
     left = next(given, None)
@@ -133,7 +133,10 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniform, "range": 
 def consumer_target(
     group: ConsumerGroup, epoch: int, member: ConsumerMember, image: MetadataImage, default_assignor: str
 ) -> Target[Assignment]:
-    """Return the target of a group. `member` is a new or changed member, which the group does not have yet."""
+    """Prepare the computation of a group's target, so that it can run on another thread.
+
+    `member` is a new or changed member, which the group does not have yet.
+    """
     members = group.members_with(member)
     before = {member_id: group.target_of(one) for member_id, one in members.items()}
     assignor = group.preferred_assignor(members.values()) or default_assignor
@@ -161,7 +164,7 @@ def consumer_target(
 def topic_ids(names: Collection[str], image: MetadataImage) -> frozenset[bytes]:
     """Return the ids of the topics that exist."""
     topics = image.topics
-    return frozenset(topics[name].id for name in common(names, topics))
+    return frozenset(topics[name].id for name in intersection(names, topics))
 
 
 def _cost(
@@ -170,7 +173,8 @@ def _cost(
     subscribed: Collection[Collection[str]],
     image: MetadataImage,
 ) -> int:
-    """Return the number of subscribed topics of all members, and of partitions if there are not too many topics."""
+    """Return the cost of computing a target: the subscriptions (topics × members), plus the partitions of the
+    subscribed topics unless the subscriptions alone exceed COST_MAX."""
     cost = sum(len(one.topic_names) + len(group.matches_of(one)) for one in members)
     if cost > COST_MAX:
         return cost

@@ -19,6 +19,6 @@ The kinds keep what differs: their requests, subscriptions, assignors, and the s
     epoch_description.py    the common parts of the Describe responses
     epoch_settings.py       the common configuration
     subscriptions.py        Subscriptions: topics counted by the members that subscribe to them
-    target_computations.py  targets of large groups: computed beside the loop, written in slices
+    target_computations.py  targets of large groups: computed on a worker thread, written in slices
     metadata_hash.py        the hash by which a group notices that its topics have changed
 """

@@ -62,17 +62,17 @@ class Subscriptions:
 
     def named_among(self, topics: Collection[str]) -> set[str]:
         """Return those of these topics that members name."""
-        return common(self._named, topics)
+        return intersection(self._named, topics)
 
     def among(
         self, topics: Collection[str], removed: Collection[Subscription] = (), added: Subscription | None = None
     ) -> set[str]:
         """Return the subscribed ones of these topics after some members have left and one has joined."""
-        existing = [Subscription(frozenset(common(one.topics, topics))) for one in removed]
-        added_existing = None if added is None else Subscription(frozenset(common(added.topics, topics)))
+        existing = [Subscription(frozenset(intersection(one.topics, topics))) for one in removed]
+        added_existing = None if added is None else Subscription(frozenset(intersection(added.topics, topics)))
         named, matched = _name_changes(existing, added_existing), self._match_changes(removed, added)
-        found = common(self._named, topics) | common(self._matched, topics)
-        for topic in named.keys() | common(matched.keys(), topics):
+        found = intersection(self._named, topics) | intersection(self._matched, topics)
+        for topic in named.keys() | intersection(matched.keys(), topics):
             names = self._named.get(topic, 0) + named.get(topic, 0)
             if names + self._matched.get(topic, 0) + matched.get(topic, 0) > 0:
                 found.add(topic)
@@ -134,7 +134,7 @@ def _add(counts: dict[str, int], changes: Counter[str]) -> None:
             counts.pop(key, None)
 
 
-def common(names: Collection[str], topics: Collection[str]) -> set[str]:
+def intersection(names: Collection[str], topics: Collection[str]) -> set[str]:
     """Return the names that are in both collections. Only the smaller one is iterated."""
     few, many = (topics, names) if len(topics) < len(names) else (names, topics)
     return {topic for topic in few if topic in many}

@@ -13,13 +13,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from tailrace.coordinator.groups.epoch.epoch_group import EpochGroup
 from tailrace.coordinator.groups.epoch.epoch_records import EpochRecords
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
 from tailrace.model.errors import ErrorCode
+from tailrace.waiting.chore import Chore
 
 _log = logging.getLogger(__name__)
 
@@ -30,20 +31,7 @@ COST_MAX: Final = 4_096  # subscribed topics of all members, and partitions: a f
 ITEMS_A_SLICE: Final = 2_048  # topics and partitions whose records are written without a pause
 
 
-class Work(Protocol):
-    """A chore: `run` on any thread, then `apply` or `failed` on the thread of the coordinator."""
-
-    def run(self) -> Any: ...
-    def apply(self, result: Any, now_ms: int) -> None: ...
-    def failed(self, error: BaseException, now_ms: int) -> None: ...
-
-
-Submit: TypeAlias = Callable[[Work], None]
-
-
-def run_at_once(work: Work) -> None:
-    """Run work on this thread, if there is no other thread for it."""
-    work.apply(work.run(), 0)
+Submit: TypeAlias = Callable[[Chore], None]
 
 
 class Target(NamedTuple, Generic[A]):

@@ -18,7 +18,7 @@ from math import ceil
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from tailrace.coordinator.groups.consumer.consumer_assignors import Assignments
-from tailrace.coordinator.groups.epoch.subscriptions import common
+from tailrace.coordinator.groups.epoch.subscriptions import intersection
 from tailrace.model.java.java_hash import java_hash
 from tailrace.model.java.java_order import FIRST_CAPACITY, grown_capacity, in_hash_order
 
@@ -66,7 +66,7 @@ def assign_simple(
 
 def _existing(names: frozenset[str], topic_ids: Mapping[str, bytes]) -> list[str]:
     """Return the names of existing topics, in the order that they have in a map of all names."""
-    return in_hash_order(common(names, topic_ids), java_hash, grown_capacity(FIRST_CAPACITY, len(names)))
+    return in_hash_order(intersection(names, topic_ids), java_hash, grown_capacity(FIRST_CAPACITY, len(names)))
 
 
 def _slots(topics: Iterable[bytes], assignable: Mapping[bytes, Collection[int]]) -> list[_Slot]:

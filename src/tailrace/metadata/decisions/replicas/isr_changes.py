@@ -28,7 +28,7 @@ from tailrace.protocol.message import Message
 _BROKER_EPOCHS_FROM = 3  # the version from which a proposal has the epoch of each broker
 _UNKNOWN_EPOCH = -1
 
-Asked = messages.AlterPartitionRequest.PartitionData
+ProposedIsr = messages.AlterPartitionRequest.PartitionData
 Answer = messages.AlterPartitionResponse.PartitionData
 
 
@@ -51,12 +51,12 @@ def plan_alter_partition(
     return Plan(records, response)
 
 
-def _refused(asked: Asked, code: ErrorCode) -> Answer:
+def _refused(asked: ProposedIsr, code: ErrorCode) -> Answer:
     return Answer(partition_index=asked.partition_index, error_code=code)
 
 
 def _decide(
-    state: ControlState, topic: TopicImage, asked: Asked, leader: BrokerId, version: int, records: list[Message]
+    state: ControlState, topic: TopicImage, asked: ProposedIsr, leader: BrokerId, version: int, records: list[Message]
 ) -> Answer:
     partition = topic.partitions.get(asked.partition_index)
     if partition is None:
@@ -87,7 +87,7 @@ def _decide(
     )
 
 
-def _proposed(asked: Asked, version: int) -> dict[BrokerId, int]:
+def _proposed(asked: ProposedIsr, version: int) -> dict[BrokerId, int]:
     """Return the proposed brokers with their epochs; -1 is an unknown epoch. Without result if one is named twice."""
     if version < _BROKER_EPOCHS_FROM:
         pairs = [(one, _UNKNOWN_EPOCH) for one in asked.new_isr]
@@ -96,7 +96,7 @@ def _proposed(asked: Asked, version: int) -> dict[BrokerId, int]:
     return dict(pairs) if len(dict(pairs)) == len(pairs) else {}
 
 
-def _check_position(partition: PartitionRegistration, asked: Asked, leader: BrokerId) -> ErrorCode:
+def _check_position(partition: PartitionRegistration, asked: ProposedIsr, leader: BrokerId) -> ErrorCode:
     """Compare the epochs that the leader knows with the current ones."""
     if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
         return ErrorCode.NOT_CONTROLLER
@@ -112,7 +112,7 @@ def _check_position(partition: PartitionRegistration, asked: Asked, leader: Brok
 def _check_isr(
     state: ControlState,
     partition: PartitionRegistration,
-    asked: Asked,
+    asked: ProposedIsr,
     isr: list[BrokerId],
     epochs: dict[BrokerId, int],
 ) -> ErrorCode:

@@ -1,7 +1,7 @@
 """Exports topics to Parquet, incrementally and each record exactly once, from files or over the network.
 
 The output is a directory of Parquet files with a ledger of offsets (`export_ledger.py`). Raw records are written by the
-workers themselves (`slice_export.py`), decoded values by Spark (`values.py`).
+workers themselves (`slice_export.py`), decoded values by Spark (`decoded_values.py`).
 
 A run exports the records that exist at its start, in commits of at most `batch_offsets` offsets. The next run continues
 after the last commit.
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.export.decoded_values import FORMATS, export_rows, inferred_schema
 from tailrace.spark.jobs.export.export_ledger import ExportLedger, StagedFile
 from tailrace.spark.jobs.export.slice_export import SliceExport, SliceLayout, check_partition_columns, export_slice
-from tailrace.spark.jobs.export.values import FORMATS, export_rows, inferred_schema
 from tailrace.spark.jobs.job import run_tasks
 from tailrace.spark.jobs.place import NO_PROPERTIES, ClientProperties, Place
 from tailrace.spark.source.options import ReadOptions, Selection

@@ -1,9 +1,9 @@
 """Loads into the directory of a running Tailrace broker: the job builds segments, and the broker adopts them.
 
 End offsets, leader epochs and configs are queried from the broker. The finished logs are moved into the partitions'
-folders, and a proposal file is written (`log/directories/load_proposal.py`). The broker checks the segments. If records
-were written to a partition in the meantime, or its leader changed, the broker refuses the partition, and nothing of it
-is loaded.
+folders, and a proposal file is written (`log/directories/bulk_load_proposal.py`). The broker checks the segments. If
+records were written to a partition in the meantime, or its leader changed, the broker refuses the partition, and
+nothing of it is loaded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.configs import Resource, ResourceType, describe_configs
 from tailrace.client.offsets import latest_offsets
-from tailrace.log.directories.load_proposal import DONE, FOLDER, PROPOSALS, Outcome, answered, propose
+from tailrace.log.directories.bulk_load_proposal import DONE, FOLDER, PROPOSALS, Outcome, answered, propose
 from tailrace.log.disk.files import DiskFiles, join
 from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition

@@ -74,13 +74,13 @@ class FilesTransport:
 
     def _retry_if_deleted(self, find: Callable[[], _Found]) -> _Found:
         """Return the result of `find`. If a file was deleted in between, list the directory and call `find` again."""
-        for look in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             try:
                 return find()
             except FileNotFoundError as error:
                 vanished = error
                 self.refresh()
-                time.sleep(0.01 * look)
+                time.sleep(0.01 * attempt)
         raise Unreadable(f"{vanished.filename} was deleted during the read; {_ATTEMPTS} attempts failed")
 
     # Partitions
@@ -114,7 +114,7 @@ class FilesTransport:
                     raise UnknownLog(f"there is no topic {name!r} in {self._path}")
             for partition in selection.partitions:
                 if partition not in found:
-                    raise UnknownLog(f"assign has {partition}, which does not exist in {self._path}")
+                    raise UnknownLog(f"option assign names {partition}, which does not exist in {self._path}")
         return sorted(found)
 
     def identities(self, selection: Selection, *, missing_ok: bool = False) -> dict[str, TopicIdentity]:
@@ -126,7 +126,7 @@ class FilesTransport:
             folder = self.folders.get(partition)
             if folder is None:
                 raise UnknownLog(f"there is no {partition} in {self._path}")
-            # Producers are needed only to find open transactions; they cost a read of the last segment.
+            # Producer states are needed only to find open transactions; loading them reads the last segment.
             opening = open_exact if self._read_committed and self._cluster is None else open_bounds
             try:
                 offline = opening(self._files, folder, int(time.time() * 1000))
@@ -178,13 +178,13 @@ class FilesTransport:
     def _at_time(self, partition: TopicPartition, moment: int) -> Offset | None:
         log = self._opened(partition).log
         try:
-            self._note_times(list(log.segments), moment)
+            self._load_timestamps(list(log.segments), moment)
             record = find_offset(log, moment)
         except (CorruptBatch, CorruptIndex) as error:
             raise Unreadable(f"{partition} cannot be searched for time {moment}: {error}") from None
         return None if record is None else record.offset
 
-    def _note_times(self, segments: list[Segment], moment: int) -> None:
+    def _load_timestamps(self, segments: list[Segment], moment: int) -> None:
         """Load the largest timestamps of the segments in parallel, for the search by time."""
         if not isinstance(self._files, RemoteFiles):
             return

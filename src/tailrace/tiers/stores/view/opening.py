@@ -201,9 +201,9 @@ class SingleSegment:
         log = names[file_names.segment_file(base, file_names.LOG)]
         assert isinstance(log, StoredRange | StoredChunks)
         names[file_names.segment_file(base, file_names.LOG)] = (
-            StoredRange(log.stored, log.start, header.position)
+            StoredRange(log.stored_path, log.start, header.position)
             if isinstance(log, StoredRange)
-            else StoredChunks(log.stored, log.chunks, header.position)
+            else StoredChunks(log.stored_path, log.chunks, header.position)
         )
         for kind in _CUT:
             name = file_names.segment_file(base, kind)

@@ -53,16 +53,16 @@ class ReadOnlyFile:
         raise OSError(errno.EBADF, "a part of a remote segment has no file descriptor", self.path)
 
     def write(self, position: int, data: Buffer) -> None:
-        raise read_only(self.path)
+        raise read_only_error(self.path)
 
     def allocate(self, size: int) -> None:
-        raise read_only(self.path)
+        raise read_only_error(self.path)
 
     def truncate(self, size: int) -> None:
-        raise read_only(self.path)
+        raise read_only_error(self.path)
 
     def sync(self) -> None:
-        raise read_only(self.path)
+        raise read_only_error(self.path)
 
 
 class MemoryFile(ReadOnlyFile):
@@ -143,5 +143,5 @@ class CompressedFile(ReadOnlyFile):
         self._inner.release()
 
 
-def read_only(path: str) -> OSError:
+def read_only_error(path: str) -> OSError:
     return OSError(errno.EROFS, "remote segments are read-only", path)

@@ -1,7 +1,8 @@
 """TierFiles: remote segments with the interface of the log's files, as a read-only data directory.
 
-A partition is a folder `topic-N` with the names of a log on disk. The folder has the chosen segments only, each up to
+A partition is a folder `topic-N` with the names of a log on disk. The folder has these segments only, each up to
 the offset where the next one begins. The list of segments is fixed when the view is made, and is pickled with it.
+`opening.py` has chosen the segments.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tailrace.tiers.stores.view.part_files import (
     MemoryFile,
     RangeFile,
     Source,
-    read_only,
+    read_only_error,
 )
 
 
@@ -26,29 +27,29 @@ from tailrace.tiers.stores.view.part_files import (
 class StoredRange:
     """A range of a stored file."""
 
-    stored: str
+    stored_path: str
     start: int
     size: int
 
     def open(self, files: Files, path: str) -> File:
-        return RangeFile(path, files.open(self.stored, read_only=True), self.start, self.size)
+        return RangeFile(path, files.open(self.stored_path, read_only=True), self.start, self.size)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredChunks:
-    """The first bytes of a compressed log."""
+    """The first `size` bytes of a log that is stored in compressed chunks; `size` is uncompressed."""
 
-    stored: str
+    stored_path: str
     chunks: ChunkIndex
     size: int
 
     def open(self, files: Files, path: str) -> File:
-        return CompressedFile(path, files.open(self.stored, read_only=True), self.chunks, self.size)
+        return CompressedFile(path, files.open(self.stored_path, read_only=True), self.chunks, self.size)
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Bytes that are in no stored file as they are."""
+    """Content made in memory, such as a checkpoint file: no stored file has these bytes."""
 
     data: bytes
 
@@ -63,18 +64,18 @@ class Content:
 class TierFiles:
     def __init__(self, files: Files, root: str, folders: Mapping[str, Mapping[str, Source]]) -> None:
         self.root = root
-        self.stored = files
+        self.store_files = files
         self._folders = folders  # by path
 
     def only(self, folder: str, is_wanted: Callable[[str], bool]) -> TierFiles:
         """Return the view of a part of one folder, to send it to a task."""
         chosen = {name: source for name, source in self._folders[folder].items() if is_wanted(name)}
-        return TierFiles(self.stored, self.root, {folder: chosen})
+        return TierFiles(self.store_files, self.root, {folder: chosen})
 
     def run_together(self, work: Iterable[Callable[[], object]]) -> None:
         """Run functions that mostly wait for the store, in parallel if the store is remote."""
-        if isinstance(self.stored, RemoteFiles):
-            self.stored.run_together(work)
+        if isinstance(self.store_files, RemoteFiles):
+            self.store_files.run_together(work)
         else:
             for one in work:
                 one()
@@ -109,8 +110,8 @@ class TierFiles:
 
     def open(self, path: str, *, create: bool = False, read_only: bool = False) -> File:
         if create and not self.exists(path):
-            raise _refused(path)
-        return self._source(path).open(self.stored, path)
+            raise read_only_error(path)
+        return self._source(path).open(self.store_files, path)
 
     def read(self, path: str) -> bytes:
         return bytes(self.open(path).map())
@@ -118,31 +119,28 @@ class TierFiles:
     # Writing (refused)
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        raise _refused(path)
+        raise read_only_error(path)
 
     def write(self, path: str, data: Buffer, *, sync: bool) -> None:
-        raise _refused(path)
+        raise read_only_error(path)
 
     def replace(self, source: str, target: str) -> None:
-        raise _refused(source)
+        raise read_only_error(source)
 
     def remove(self, path: str) -> bool:
-        raise _refused(path)
+        raise read_only_error(path)
 
     def make_directory(self, path: str) -> None:
-        raise _refused(path)
+        raise read_only_error(path)
 
     def remove_directory(self, path: str) -> None:
-        raise _refused(path)
+        raise read_only_error(path)
 
     def sync_directory(self, path: str) -> None:
-        raise _refused(path)
+        raise read_only_error(path)
 
     def space(self, path: str) -> Space:
         raise OSError(errno.ENOSYS, "a remote store does not report its free space", path)
 
     def lock(self, path: str) -> File:
-        raise _refused(path)
-
-
-_refused = read_only
+        raise read_only_error(path)

@@ -1,7 +1,7 @@
 """Exports with decoded values: JSON, Avro or Protobuf values become a struct column.
 
 Spark decodes the values, so the records pass through it as rows. A value that does not match the schema becomes null.
-Its other columns, such as `key` and `offset`, are kept, so that the record can be found.
+The record's other columns, such as `key` and `offset`, are kept, so that the record can be found.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def inferred_schema(spark: Any, place: Place, topics: Sequence[str], *, read_com
             bytes(row.value).decode("utf-8", "replace") for row in frame.load().limit(SAMPLE).collect() if row.value
         ]
         if not texts:
-            raise JobError("there are no records to infer a schema from: give a schema")
+            raise JobError("no record has a value from which a schema can be inferred; give one with --schema")
         return str(spark.read.json(spark.sparkContext.parallelize(texts, 1)).schema.simpleString())
     except JobError:
         raise
@@ -57,7 +57,7 @@ def inferred_schema(spark: Any, place: Place, topics: Sequence[str], *, read_com
         raise JobError(f"the schema cannot be inferred: {first_sentence(error)}") from None
 
 
-def _with_values(frame: Any, value_format: str, schema: str) -> Any:
+def _decode_values(frame: Any, value_format: str, schema: str) -> Any:
     """Return the DataFrame with decoded values."""
     from pyspark.sql import functions
 
@@ -92,18 +92,18 @@ def export_rows(
     """Write the records between two sets of offsets as Parquet files, with their values decoded."""
     from pyspark.sql import functions
 
-    moved = {partition: end for partition, end in ends.items() if end > starts[partition]}
+    with_new_records = {partition: end for partition, end in ends.items() if end > starts[partition]}
     options = {
         **_source_options(place, read_committed=read_committed),
-        "assign": _assign(moved),
-        "startingOffsets": _json(offsets_to_json({partition: starts[partition] for partition in moved})),
-        "endingOffsets": _json(offsets_to_json(moved)),
+        "assign": _assign(with_new_records),
+        "startingOffsets": _json(offsets_to_json({partition: starts[partition] for partition in with_new_records})),
+        "endingOffsets": _json(offsets_to_json(with_new_records)),
         "failOnDataLoss": str(fail_on_data_loss).lower(),
     }
     attempt = uuid.uuid4().hex
     folder = os.path.join(staging, attempt)
     try:
-        frame = _with_values(spark.read.format("tailrace").options(**options).load(), value_format, schema)
+        frame = _decode_values(spark.read.format("tailrace").options(**options).load(), value_format, schema)
         if "date" in partition_by:
             frame = frame.withColumn("date", functions.date_format("timestamp", "yyyy-MM-dd"))
         if "hour" in partition_by:
@@ -124,10 +124,10 @@ def _files(folder: str, attempt: str) -> Any:
         for name in names:
             if name.endswith(".parquet"):
                 path = os.path.join(parent, name)
-                place = os.path.relpath(path, folder)
+                relative = os.path.relpath(path, folder)
                 records = pq.read_metadata(path).num_rows
                 if records:
-                    yield StagedFile(os.path.join(attempt, place), place, records, os.path.getsize(path))
+                    yield StagedFile(os.path.join(attempt, relative), relative, records, os.path.getsize(path))
 
 
 def _assign(partitions: Mapping[TopicPartition, Offset]) -> str:

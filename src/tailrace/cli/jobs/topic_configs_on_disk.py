@@ -19,17 +19,17 @@ from tailrace.model.errors import KafkaError
 from tailrace.records.batch import CorruptBatch
 
 
-def topic_settings(paths: Iterable[str]) -> dict[str, dict[str, str]]:
+def topic_configs(paths: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return the non-default configs by topic. The result is empty if no directory has a metadata log."""
     settings: dict[str, dict[str, str]] = {}
     for path in paths:
-        directory = _with_metadata(path)
+        directory = _metadata_directory(path)
         if directory is not None:
             settings |= _read(directory)
     return settings
 
 
-def _with_metadata(path: str) -> str | None:
+def _metadata_directory(path: str) -> str | None:
     """Return the data directory of a path (itself or its parent) if it has a metadata log, else None."""
     for directory in (os.path.normpath(path), os.path.dirname(os.path.abspath(path))):
         if os.path.isdir(join(directory, METADATA_FOLDER)):

@@ -1,11 +1,12 @@
-"""LoadProposal: finished segments that a bulk load leaves for the running broker of the directory, and the broker's
-answer.
+"""Files by which a bulk load offers finished segments to the running broker, and by which the broker answers.
 
     orders-0/load-proposal/    the segments, in the partition's own folder, where Apache Kafka ignores folders
-    load-proposals             the partitions with segments, and their leader epochs; written last, it is the proposal
+    load-proposals             the partitions with segments, and their leader epochs; written last: its existence makes
+                               the proposal
     load-proposals.done        the broker's answer, which the load reads and removes
 
-The broker regularly looks for one file. Refused segments stay where they are, and the load removes them.
+The broker looks only for `load-proposals`, at regular intervals. Refused segments stay where they are, and the load
+removes them.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ def answer(files: Files, directory: str, outcomes: Mapping[TopicPartition, Outco
 
 
 def answered(files: Files, directory: str) -> dict[TopicPartition, Outcome] | None:
+    """Return the broker's answer, or None until the broker has written it and removed the proposal."""
     path = join(directory, DONE)
     if not files.exists(path) or files.exists(join(directory, PROPOSALS)):
         return None
