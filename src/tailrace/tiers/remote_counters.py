@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(slots=True)
@@ -15,3 +15,8 @@ class RemoteCounters:
     fetch_errors: int = 0
     delete_requests: int = 0
     delete_errors: int = 0
+
+    def add(self, other: RemoteCounters) -> None:
+        """Add the counts of another topic."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))

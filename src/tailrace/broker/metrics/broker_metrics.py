@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from tailrace.broker.metrics.remote_metrics import remote_families
 from tailrace.broker.metrics.replication_metrics import replication_families
 from tailrace.broker.metrics.share_metrics import share_families
 from tailrace.broker.services import Services
@@ -59,6 +60,7 @@ def broker_families(services: Services, now_ms: int) -> Iterator[Family]:
     yield from _replicas(services)
     yield from _isr(services)
     yield from replication_families(services, now_ms)
+    yield from remote_families(services)
     yield from _controller(services)
     yield from _directories(services)
     yield from _moves(services)

@@ -141,6 +141,7 @@ class _RemoteBuilder:
         return ReadLimits(
             self._integer("remote.fetch.max.wait.ms"),
             self._integer("remote.list.offsets.request.timeout.ms"),
+            self._integer("remote.log.reader.threads"),
             self._integer("remote.log.reader.threads") + self._remote.reads_waiting_max,
         )
 

@@ -115,6 +115,7 @@ def handle(
         operation = DelayedRemoteListOffsets(
             remote,
             remote_reads.begin_time,
+            remote_reads.note_expired_lookups,
             timeout_ms,
             partial(_remote_searched, request, response, pending, search, partitions, replies),
             now_ms,

@@ -32,20 +32,23 @@ class RemoteLookup(NamedTuple):
 
 
 class DelayedRemoteListOffsets(DelayedOperation):
-    __slots__ = ("_ended", "_lookups", "_polls")
+    __slots__ = ("_ended", "_expired", "_lookups", "_polls")
 
     def __init__(
         self,
         lookups: Sequence[RemoteLookup],
         begin: Callable[[TopicPartition, int, int, int], Callable[[], TimeAnswer | None]],
+        expired: Callable[[int], None],
         timeout_ms: int,
         ended: Callable[[Sequence[tuple[RemoteLookup, TimeAnswer]], int], None],
         now_ms: int,
     ) -> None:
-        """Begin the lookups with `begin(partition, time, first offset, now_ms)`. `ended` is called once."""
+        """Begin the lookups with `begin(partition, time, first offset, now_ms)`. `ended` is called once, and
+        `expired` before it with the number of lookups that have not ended in time."""
         super().__init__(now_ms + timeout_ms)
         self._lookups = lookups
         self._ended = ended
+        self._expired = expired
         self._polls = [begin(one.key, one.target, one.partition.log.log_start_offset, now_ms) for one in lookups]
 
     def keys(self) -> list[Hashable]:
@@ -59,7 +62,9 @@ class DelayedRemoteListOffsets(DelayedOperation):
         return True
 
     def expire(self, now_ms: int) -> None:
-        self._end([poll() for poll in self._polls], now_ms)
+        answers = [poll() for poll in self._polls]
+        self._expired(sum(answer is None for answer in answers))
+        self._end(answers, now_ms)
 
     def _end(self, answers: Sequence[TimeAnswer | None], now_ms: int) -> None:
         ended = zip(self._lookups, answers, strict=True)

@@ -16,7 +16,7 @@ from tailrace.waiting.purgatory import DelayedOperation
 
 
 class DelayedRemoteFetch(DelayedOperation):
-    __slots__ = ("_answers", "_ended", "_partitions", "_parts", "_polls")
+    __slots__ = ("_answers", "_ended", "_expired", "_partitions", "_parts", "_polls")
 
     def __init__(
         self,
@@ -24,14 +24,17 @@ class DelayedRemoteFetch(DelayedOperation):
         polls: Sequence[Callable[[], RemoteAnswer | None]],
         partitions: HostedPartitions,
         ended: RemoteEnd,
+        expired: Callable[[], None],
         deadline_ms: int,
     ) -> None:
-        """`polls` return the answers of the parts, or None while a read runs. `ended` is called once."""
+        """`polls` return the answers of the parts, or None while a read runs. `ended` is called once, and `expired`
+        before it if the time is over."""
         super().__init__(deadline_ms)
         self._parts = parts
         self._polls = polls
         self._partitions = partitions
         self._ended = ended
+        self._expired = expired
         self._answers: list[RemoteAnswer | None] = [None] * len(parts)
 
     def try_complete(self, now_ms: int) -> bool:
@@ -43,6 +46,7 @@ class DelayedRemoteFetch(DelayedOperation):
 
     def expire(self, now_ms: int) -> None:
         self._look()
+        self._expired()
         self._ended(self._pairs(), now_ms)
 
     def facts(self) -> dict[str, Any]:

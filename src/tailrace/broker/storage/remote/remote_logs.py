@@ -60,6 +60,7 @@ class RemoteLogs:
         self._environment = environment
         self._partitions: dict[TopicPartition, RemotePartition] = {}
         self.counters: dict[str, RemoteCounters] = {}  # by topic
+        self.past = RemoteCounters()  # of deleted topics, and of the deletions of whole remote logs
         self._deletions: dict[tuple[TopicId, int], int] = {}  # remote logs to delete, and when to begin
         self._deleting: set[tuple[TopicId, int]] = set()
         self._busy: Counter[tuple[TopicId, int]] = Counter()  # remote logs with running copies and expirations
@@ -116,7 +117,9 @@ class RemoteLogs:
                     self._deletions[place] = now_ms
                 else:
                     self._topic.forget(*place)
-            self.counters.pop(topic.name, None)
+            counters = self.counters.pop(topic.name, None)
+            if counters is not None:
+                self.past.add(counters)
 
     def configured(self, image: MetadataImage, names: Collection[str]) -> None:
         """Note topics whose settings have changed. The next tick begins or stops with their partitions."""
@@ -208,7 +211,7 @@ class RemoteLogs:
             self._deleting.add(known)
             segments = self._topic.cache_of(*known).all()
             steps = delete_all(
-                self._settings.store, segments, self._settings.broker_id, RemoteCounters(), self._indexes.forget, now_ms
+                self._settings.store, segments, self._settings.broker_id, self.past, self._indexes.forget, now_ms
             )
             self._start(steps, "expiration", partial(self._deletion_ended, known), now_ms)
 

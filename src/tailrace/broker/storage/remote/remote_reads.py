@@ -18,6 +18,7 @@ from tailrace.log.reading.log_read import LogRead
 from tailrace.log.reading.timestamp_lookup import FoundOffset
 from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.log.segments.position import FileSlice, LogPosition
+from tailrace.metrics.histogram import Histogram
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.quota.replication_quota import ReplicationQuota
@@ -42,6 +43,7 @@ RESULT_MS: Final = 60_000
 class ReadLimits(NamedTuple):
     fetch_wait_ms: int  # remote.fetch.max.wait.ms
     list_timeout_ms: int  # remote.list.offsets.request.timeout.ms
+    threads: int  # remote.log.reader.threads
     reads_max: int  # remote.log.reader.threads and remote.log.reader.max.pending.tasks together
 
 
@@ -91,6 +93,9 @@ class RemoteReads:
         self._reads: dict[_Key, _Read] = {}  # results in the order of their ends
         self._kept_bytes = 0
         self._running = 0
+        self.durations = Histogram()  # of reads for fetches, in nanoseconds
+        self.expired_fetches = 0
+        self.expired_lookups = 0
 
     # For fetches
 
@@ -104,7 +109,26 @@ class RemoteReads:
     def begin(self, parts: Sequence[RemotePart], ended: RemoteEnd, now_ms: int) -> DelayedOperation:
         """Begin the reads of a fetch. Return the operation that waits for them."""
         polls = [self._poll(part, now_ms) for part in parts]
-        return DelayedRemoteFetch(parts, polls, self._hosted, ended, now_ms + self._limits().fetch_wait_ms)
+        deadline_ms = now_ms + self._limits().fetch_wait_ms
+        return DelayedRemoteFetch(parts, polls, self._hosted, ended, self._note_expired_fetch, deadline_ms)
+
+    def _note_expired_fetch(self) -> None:
+        self.expired_fetches += 1
+
+    def note_expired_lookups(self, count: int) -> None:
+        """Count lookups by time that have not ended in time."""
+        self.expired_lookups += count
+
+    @property
+    def queue_size(self) -> int:
+        """Return the number of reads that wait for a thread."""
+        return max(self._running - self._limits().threads, 0)
+
+    @property
+    def idle(self) -> float:
+        """Return the part of the threads that is idle now, 0 to 1."""
+        threads = self._limits().threads
+        return max(threads - self._running, 0) / threads
 
     def _poll(self, part: RemotePart, now_ms: int) -> Callable[[], RemoteAnswer | None]:
         """Begin a read, or find the one that an earlier fetch began. Return a function that returns its answer, or None
@@ -137,7 +161,7 @@ class RemoteReads:
         self._running += 1
         partition.counters.fetch_requests += 1
         steps = read_remote(partition, key.ask, self._indexes, self._store, now_ms)
-        RemoteTask(steps, self._submit, _no_publish, partial(self._ended, key, read, partition)).start(now_ms)
+        RemoteTask(steps, self._submit, _no_publish, partial(self._ended, key, read, partition, now_ms)).start(now_ms)
         return read
 
     def _ended(
@@ -145,11 +169,13 @@ class RemoteReads:
         key: _Key,
         read: _Read,
         partition: RemotePartition,
+        began_ms: int,
         result: RemoteRecords | None,
         error: BaseException | None,
         now_ms: int,
     ) -> None:
         self._running -= 1
+        self.durations.add((now_ms - began_ms) * 1_000_000)
         if error is not None or result is None:
             read.answer = RemoteAnswer(_code_of(error, key.partition, f"read of offset {key.ask.offset}"))
             partition.counters.fetch_errors += 1
