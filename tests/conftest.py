@@ -6,6 +6,7 @@ fails instead, so that a run cannot pass by comparing nothing.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +33,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
+    # A handler that a command has left behind would print the log lines of later tests into their output.
+    left = [one for one in logging.root.handlers if type(one) is logging.StreamHandler]
+    logging.root.handlers[:] = [one for one in logging.root.handlers if one not in left]
+    assert not left, "the test has left a log handler at the root logger: use unchanged_process()"
     oracle = item.config.stash.get(_ORACLE, None)
     if oracle is not None and "log_oracle" in getattr(item, "fixturenames", ()):
         oracle.reset()
