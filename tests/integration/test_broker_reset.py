@@ -25,7 +25,7 @@ from confluent_kafka.admin import (
 )
 
 import tailrace
-from tailrace.protocol.messages import FetchRequest, InitProducerIdRequest, MetadataRequest
+from tailrace.protocol.messages import InitProducerIdRequest, MetadataRequest
 from tests.support.raw_client import RawClient
 
 TIMEOUT_S = 20
@@ -185,23 +185,3 @@ def test_a_given_data_directory_is_not_reset(tmp_path: Path) -> None:
     for place in ({"data": tmp_path / "a"}, {"log_dirs": str(tmp_path / "b")}):
         with tailrace.Broker(**place) as broker, pytest.raises(ValueError, match="would delete the data directory"):
             broker.reset()
-
-
-def test_a_stop_does_not_wait_for_parked_fetches_and_joins() -> None:
-    with tailrace.Broker(group_initial_rebalance_delay_ms=60_000) as broker:
-        broker.create_topic("t")
-        partition = FetchRequest.FetchPartition(partition=0, partition_max_bytes=1 << 20)
-        topic = FetchRequest.FetchTopic(topic="t", partitions=[partition])
-        fetch = FetchRequest(replica_id=-1, max_bytes=1 << 20, min_bytes=1, max_wait_ms=60_000, topics=[topic])
-        clients = [RawClient(broker.bootstrap) for _ in range(8)]
-        for client in clients:
-            client.send(fetch, 11)
-        member = Consumer({**broker.client_settings(), "group.id": "g"})
-        member.subscribe(["t"])
-        assert member.poll(0.2) is None
-        begun_s = time.monotonic()
-        broker.stop()
-        assert time.monotonic() - begun_s < 10, "the fetches and the member wait for 60 s"
-        for client in clients:
-            client.close()
-        member.close()

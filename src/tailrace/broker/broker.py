@@ -140,8 +140,19 @@ class Broker:
     # The end
 
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
-        """Call `ready`, now or later, when other brokers lead this broker's partitions and it may stop."""
-        self.services.controller.prepare_stop(now_ms, ready)
+        """Call `ready`, now or later, when other brokers lead this broker's partitions and it may stop.
+
+        Before that, requests that wait for new records or for other members of a group are answered.
+        """
+
+        def answer_and_stop() -> None:
+            groups = self.services.groups.runtime
+            for partition in groups.partitions():
+                groups.resign(partition, now_ms)
+            self.services.purgatory.expire_at_stop(now_ms)
+            ready()
+
+        self.services.controller.prepare_stop(now_ms, answer_and_stop)
 
     def close(self, now_ms: int) -> None:
         """Stop cleanly: flush all logs and mark each directory as cleanly closed."""

@@ -38,6 +38,7 @@ _MISSING = {
 
 class DelayedFetch(DelayedOperation):
     __slots__ = ("_by_key", "_fetch", "_readable_by_key", "_readable_bytes")
+    ends_at_stop = True
 
     def __init__(self, fetch: Fetch, deadline_ms: int) -> None:
         super().__init__(deadline_ms)

@@ -88,6 +88,7 @@ def _rotated(partitions: list[SharedPartition], epoch: int) -> list[SharedPartit
 
 class ShareFetch(DelayedOperation):
     __slots__ = ("_answer", "_settings", "_shares", "errors", "hosted", "params", "partition_count")
+    ends_at_stop = True
 
     def __init__(self, shares: SharePartitions, params: ShareFetchParams, answer: Answer, now_ms: int) -> None:
         super().__init__(now_ms + params.max_wait_ms)

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 _KEYS_SHOWN = 10
 _SLACK = 64  # empty deadlines that the heap may hold before it is swept
@@ -30,6 +30,7 @@ class DelayedOperation:
     """A waiting operation. `try_complete` and `expire` send its response."""
 
     __slots__ = ("_keys", "_purgatory", "deadline_ms", "woken_by")
+    ends_at_stop: ClassVar[bool] = False  # it waits only for new records, which a stopping broker does not get
 
     def __init__(self, deadline_ms: int) -> None:
         self.deadline_ms = deadline_ms
@@ -87,6 +88,7 @@ class Purgatory:
         self._checks = 0
         self._completed = 0
         self._expired = 0
+        self._stop_ms: int | None = None  # when the broker began to stop
         self._on_error = on_error or _raise
 
     def __len__(self) -> int:
@@ -113,6 +115,8 @@ class Purgatory:
         assert operation._purgatory is None, f"{operation} is waiting already"
         operation._purgatory = self
         operation._keys = keys
+        if self._stop_ms is not None and operation.ends_at_stop:
+            operation.deadline_ms = min(operation.deadline_ms, self._stop_ms)
         watched = self._watched
         for key in keys:
             operations = watched.get(key)
@@ -232,15 +236,26 @@ class Purgatory:
         """End every operation whose deadline has passed. Return their number."""
         expired = 0
         while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
-            for operation in tuple(self._buckets[deadline_ms]):
-                if operation._purgatory is self:
-                    self._leave(operation)
-                    operation.woken_by = None
-                    expired += 1
-                    try:
-                        operation.expire(now_ms)
-                    except Exception as error:
-                        self._on_error(operation, error, now_ms)
+            expired += self._expire(tuple(self._buckets[deadline_ms]), now_ms)
+        return expired
+
+    def expire_at_stop(self, now_ms: int) -> int:
+        """End the operations that wait only for new records. Later ones expire with the next `expire`."""
+        self._stop_ms = now_ms
+        waiting = [operation for bucket in self._buckets.values() for operation in bucket if operation.ends_at_stop]
+        return self._expire(waiting, now_ms)
+
+    def _expire(self, operations: Iterable[DelayedOperation], now_ms: int) -> int:
+        expired = 0
+        for operation in operations:
+            if operation._purgatory is self:
+                self._leave(operation)
+                operation.woken_by = None
+                expired += 1
+                try:
+                    operation.expire(now_ms)
+                except Exception as error:
+                    self._on_error(operation, error, now_ms)
         self._expired += expired
         return expired
 

@@ -219,3 +219,19 @@ def test_statistics_count_completed_and_expired_operations() -> None:
     purgatory.expire(1_000)
     assert purgatory.statistics() == (0, 0, 0, 1, 1)
     assert over.ended == ["expired at 1000"]
+
+
+def test_a_stop_ends_operations_that_wait_only_for_new_records() -> None:
+    class ForRecords(Waiting):
+        ends_at_stop = True
+
+    purgatory = Purgatory()
+    waiting, other, late = ForRecords(), Waiting(), ForRecords()
+    for operation in (waiting, other):
+        purgatory.try_complete_or_watch(operation, ["a"], 0)
+    assert purgatory.expire_at_stop(5) == 1
+    assert (waiting.ended, other.ended) == (["expired at 5"], [])
+    purgatory.try_complete_or_watch(late, ["a"], 5)
+    assert purgatory.next_deadline_ms() == 5
+    assert purgatory.expire(5) == 1
+    assert (late.ended, len(purgatory)) == (["expired at 5"], 1)

@@ -18,6 +18,7 @@ METADATA_CHANGED: Final = "metadata changed"  # the key under which these operat
 
 class ObserverFetch(DelayedOperation):
     __slots__ = ("_asked", "_bytes_max", "_controller", "_replies", "_request")
+    ends_at_stop = True
 
     def __init__(
         self,
