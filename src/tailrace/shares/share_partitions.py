@@ -116,7 +116,7 @@ class SharePartitions:
         if found is None:
             replica = self.partitions.find(TopicPartition(topic, key.partition))
             if replica.leader is None or replica.topic_id != key.topic_id:
-                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{replica.key} is not led here")
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {replica.key}")
             found = self._hosted[key] = HostedShare(key, replica)
         return found
 

@@ -317,7 +317,7 @@ class BrokerConfig:
         """Raise InvalidConfig if settings contradict each other."""
         config = parse_topic_config(self.effective.topic_settings(EMPTY_IMAGE, {}))
         if config.retention_ms == 0:
-            raise InvalidConfig("log.retention.ms must be -1 or more than 0")
+            raise InvalidConfig("log.retention.ms is 0; it must be -1 (no limit) or more than 0")
         limit = self.integer("queued.max.request.bytes")
         if 0 < limit < self.integer("socket.request.max.bytes"):
             raise InvalidConfig(

@@ -74,5 +74,6 @@ def _check_together(settings: Mapping[str, str]) -> None:
         assert isinstance(found, int)
         return found
 
-    if value("log.cleaner.min.compaction.lag.ms") > value("log.cleaner.max.compaction.lag.ms"):
-        raise _refuse("log.cleaner.min.compaction.lag.ms exceeds log.cleaner.max.compaction.lag.ms")
+    low, high = value("log.cleaner.min.compaction.lag.ms"), value("log.cleaner.max.compaction.lag.ms")
+    if low > high:
+        raise _refuse(f"log.cleaner.min.compaction.lag.ms ({low}) exceeds log.cleaner.max.compaction.lag.ms ({high})")

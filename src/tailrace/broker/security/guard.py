@@ -141,8 +141,8 @@ class SaslGuard:
     def _step(self, session: SaslSession, frame: memoryview, context: ConnectionContext, now_ms: int) -> None:
         if len(frame) > session.settings.token_bytes_max:
             raise _Refused(
-                f"the request has {len(frame)} bytes; sasl.server.max.receive.size is "
-                f"{session.settings.token_bytes_max}"
+                f"the request has {len(frame)} bytes; the limit during authentication is "
+                f"{session.settings.token_bytes_max} (sasl.server.max.receive.size)"
             )
         if session.exchange is not None and session.expects_bare_token:
             self._take_bare(session, session.exchange, bytes(frame), context, now_ms)

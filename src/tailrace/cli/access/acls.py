@@ -65,7 +65,7 @@ def run_add(options: argparse.Namespace) -> int:
 def run_remove(options: argparse.Namespace) -> int:
     wanted = _filter(options)
     if wanted == _EVERYTHING:
-        raise CommandError("name the entries to remove: --principal, --topic, --operation and the like")
+        raise CommandError("name the entries to remove, with --principal, --topic, --operation or another filter")
     with connected(options) as cluster:
         acls = remove_acls(cluster, wanted) if options.yes else list_acls(cluster, wanted)
     if options.json:

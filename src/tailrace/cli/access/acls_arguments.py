@@ -71,7 +71,11 @@ def _add_add(verbs: Parsers) -> None:
         help="operation, see below (may be repeated)",
     )
     _add_resource(parser, is_required=True)
-    parser.add_argument("--prefixed", action="store_true", help="the name of the resource is a prefix of names")
+    parser.add_argument(
+        "--prefixed",
+        action="store_true",
+        help="the name is a prefix: the entry applies to all names that begin with it",
+    )
     parser.add_argument("--host", metavar="ADDRESS", default="*", help="address of the client (default: any)")
     parser.add_argument("--deny", action="store_true", help="deny the operations instead of allowing them")
     _finish(parser, "add")
@@ -109,11 +113,11 @@ def _add_filter(parser: argparse.ArgumentParser) -> None:
 
 def _add_resource(parser: argparse.ArgumentParser, *, is_required: bool) -> None:
     resource = parser.add_mutually_exclusive_group(required=is_required)
-    resource.add_argument("--topic", metavar="NAME", help="topic; *: all")
-    resource.add_argument("--group", metavar="NAME", help="group; *: all")
-    resource.add_argument("--transactional-id", metavar="NAME", help="transactional id; *: all")
-    resource.add_argument("--delegation-token", metavar="ID", help="delegation token; *: all")
-    resource.add_argument("--user", metavar="TYPE:NAME", help="user whose delegation tokens are meant; *: all")
+    resource.add_argument("--topic", metavar="NAME", help="topic; *: all topics")
+    resource.add_argument("--group", metavar="NAME", help="group; *: all groups")
+    resource.add_argument("--transactional-id", metavar="NAME", help="transactional id; *: all transactional ids")
+    resource.add_argument("--delegation-token", metavar="ID", help="delegation token; *: all delegation tokens")
+    resource.add_argument("--user", metavar="TYPE:NAME", help="user whose delegation tokens are meant; *: all users")
     resource.add_argument("--cluster", action="store_true", help="the cluster itself")
 
 

@@ -76,7 +76,9 @@ def _parts(options: argparse.Namespace) -> dict[str, str | None]:
 def _entity(options: argparse.Namespace) -> QuotaEntity:
     parts = _parts(options)
     if not parts:
-        raise CommandError("name the entity: --user, --client-id or --ip, or --default-user and the like")
+        raise CommandError(
+            "name the entity: --user, --client-id or --ip, or --default-user, --default-client-id or --default-ip"
+        )
     return QuotaEntity.of(parts)
 
 

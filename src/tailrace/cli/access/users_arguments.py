@@ -81,7 +81,7 @@ def _add_set(verbs: Parsers) -> None:
         metavar="N",
         type=iterations,
         default=DEFAULT_ITERATIONS,
-        help=f"rounds of the hash (default: {DEFAULT_ITERATIONS})",
+        help=f"number of hash iterations (default: {DEFAULT_ITERATIONS})",
     )
     _finish(parser, "set")
 

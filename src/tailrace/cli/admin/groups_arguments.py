@@ -149,7 +149,7 @@ def _add_reset(verbs: Parsers) -> None:
         "--to-datetime", metavar="TIME", type=timestamp, help="to the first record at or after this time"
     )
     where.add_argument(
-        "--by-duration", metavar="DURATION", type=duration_ms, help="to the first record of this period before now"
+        "--by-duration", metavar="DURATION", type=duration_ms, help="to the first record that is not older than this"
     )
     where.add_argument("--shift-by", metavar="N", type=integer, help="forward by N offsets, or back if N is negative")
     mode = parser.add_mutually_exclusive_group()

@@ -48,7 +48,9 @@ def _targets(
     if place.start is Start.OFFSET:
         for one, end in latest.items():
             if place.number > end:
-                raise CommandError(f"--before {place.number}: {one} ends at offset {end}; nothing was changed")
+                raise CommandError(
+                    f"--before {place.number} is beyond the end of {one}, offset {end}; nothing was changed"
+                )
         return dict.fromkeys(latest, place.number)
     if place.start is Start.BEGINNING:
         return earliest

@@ -51,7 +51,7 @@ def read_assignment(path: str) -> dict[TopicPartition, list[BrokerId]]:
     for entry in partitions:
         partition, replicas = _entry(entry, path)
         if partition in found:
-            raise CommandError(f"{path} has {partition} twice")
+            raise CommandError(f"{path} lists {partition} twice")
         found[partition] = replicas
     return found
 
@@ -65,7 +65,8 @@ def _entry(entry: Any, path: str) -> tuple[TopicPartition, list[BrokerId]]:
     is_list = isinstance(replicas, list) and replicas and all(_is_id(node) for node in replicas)
     if not is_partition or not is_list or len(set(replicas)) < len(replicas):
         raise CommandError(
-            f'{path} has {json.dumps(entry)[:200]}: write {{"topic": "orders", "partition": 0, "replicas": [1, 2]}}'
+            f"{path} has the invalid entry {json.dumps(entry)[:200]}: write "
+            '{"topic": "orders", "partition": 0, "replicas": [1, 2]}'
         )
     return TopicPartition(topic, number), replicas
 

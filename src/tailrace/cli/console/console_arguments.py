@@ -30,7 +30,10 @@ def add_console(nouns: Parsers) -> None:
         """,
     )
     parser.add_argument(
-        "--listen", metavar="HOST:PORT", default=DEFAULT_LISTEN, help=f"where to serve it (default: {DEFAULT_LISTEN})"
+        "--listen",
+        metavar="HOST:PORT",
+        default=DEFAULT_LISTEN,
+        help=f"address to listen on (default: {DEFAULT_LISTEN})",
     )
     parser.add_argument("--data", metavar="DIR", help="data directory to draw: that of a broker on this machine")
     parser.add_argument("--metrics", metavar="URL", help="metrics address of a Tailrace broker, HOST:PORT")

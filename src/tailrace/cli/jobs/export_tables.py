@@ -143,7 +143,7 @@ def _follow(options: argparse.Namespace, export: Any, place: Place) -> Exported:
             if not stopped.is_set():
                 raise
             raise CommandError(
-                f"the follower was stopped, and its round was not completed: {first_sentence(error)}; "
+                f"the export was stopped, and its round was not completed: {first_sentence(error)}; "
                 "run the export again: it continues where the table ends"
             ) from None
 

@@ -37,7 +37,7 @@ def add_typed(export: argparse.ArgumentParser) -> None:
         "--registry-credentials", metavar="FILE", help="file with NAME:PASSWORD or `Bearer TOKEN` for the registry"
     )
     typed.add_argument(
-        "--registry-ca", metavar="FILE", help="authorities (PEM) that the registry's certificate is from"
+        "--registry-ca", metavar="FILE", help="PEM file of the authorities that sign the registry's certificate"
     )
     typed.add_argument("--value-subject", metavar="NAME", help="subject of the values (default: TOPIC-value)")
     typed.add_argument("--key-subject", metavar="NAME", help="subject of the keys (default: TOPIC-key)")

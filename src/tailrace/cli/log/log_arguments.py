@@ -60,11 +60,13 @@ def _add_ls(verbs: Parsers) -> None:
 
 def _add_map(verbs: Parsers) -> None:
     parser = described(
-        verbs.add_parser("map", help="show what retention and compaction take next, and where transactions are"),
+        verbs.add_parser(
+            "map", help="show what retention deletes and compaction rewrites next, and where transactions are"
+        ),
         """
         Map one partition: its segments with the density of their index from the first byte to the last, its open and
-        aborted transactions, and what retention and compaction will take next. The configs of the topic are those in
-        the directory's metadata; --config overrides them, and names those that a broker's own settings change.
+        aborted transactions, and what retention will delete and compaction rewrite next. The configs of the topic are
+        those in the directory's metadata; --config overrides them, and names those that a broker's own settings change.
         """,
         """
         examples:
@@ -144,7 +146,9 @@ def _add_cat(verbs: Parsers) -> None:
     cat.add_argument("--key", metavar="TEXT", help="only records with exactly this key")
     cat.add_argument("--grep", metavar="REGEX", help="only records whose key or value, as text, contains a match")
     cat.add_argument("--header", metavar="NAME[=VALUE]", help="only records with this header")
-    cat.add_argument("--where", metavar="EXPRESSION", help="only records for which this holds, see `tailrace consume`")
+    cat.add_argument(
+        "--where", metavar="EXPRESSION", help="only records for which this is true, see `tailrace consume`"
+    )
     cat.add_argument("--max", metavar="N", type=positive, help="maximum number of records to print (default: all)")
     add_json(cat, "one JSON object per line: offset, timestamp, key, value, headers")
     cat.add_argument(
@@ -242,7 +246,7 @@ def _add_explain(verbs: Parsers) -> None:
         metavar="N",
         type=positive,
         default=1_048_576,
-        help="max bytes of the fetch (default: 1,048,576)",
+        help="maximum size of the fetch, in bytes (default: 1,048,576)",
     )
     add_json(explain, "one JSON document")
     explain.set_defaults(run="tailrace.cli.log.explain:run")

@@ -1,4 +1,4 @@
-"""LogMap: a partition's log as it lies on disk, and what retention and compaction will take next.
+"""LogMap: a partition's log as it lies on disk, and what retention will delete and compaction rewrite next.
 
 The map has the density of each segment's index, leader epochs, producer snapshots, and open and aborted transactions.
 Deletion and compaction are decided by the code that carries them out in a broker.

@@ -1,4 +1,4 @@
-"""`tailrace log map`: where the parts of a partition's log are, and what retention and compaction will take next."""
+"""`tailrace log map`: where the parts of a partition's log are, and what retention and compaction do next."""
 
 from __future__ import annotations
 

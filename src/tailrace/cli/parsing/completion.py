@@ -1,4 +1,4 @@
-"""`tailrace completion`: print a script for the completion of words in bash or zsh, made by shtab."""
+"""`tailrace completion`: print a script that completes commands in bash or zsh, made by shtab."""
 
 from __future__ import annotations
 

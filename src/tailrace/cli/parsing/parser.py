@@ -46,7 +46,9 @@ def build_parser() -> argparse.ArgumentParser:
         130 interrupted.
         """,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and the form of the kernels")
+    parser.add_argument(
+        "--version", action=_Version, nargs=0, help="print the version, and if the kernels are compiled"
+    )
     nouns = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_serve(nouns)
     add_cluster_noun(nouns)
@@ -85,7 +87,7 @@ class _Version(argparse.Action):
 
 def _add_completion(nouns: Parsers) -> None:
     completion = described(
-        nouns.add_parser("completion", help="print a script for the completion of words in a shell"),
+        nouns.add_parser("completion", help="print a script that completes commands in a shell"),
         "Print a script that completes commands and options in bash or zsh. It needs the extra `completion`.",
         """
         examples:
@@ -96,7 +98,7 @@ def _add_completion(nouns: Parsers) -> None:
         zsh needs `fpath+=(~/.zfunc)` before `autoload -U compinit && compinit` in ~/.zshrc.
         """,
     )
-    completion.add_argument("shell", choices=("bash", "zsh"), help="shell to complete words in")
+    completion.add_argument("shell", choices=("bash", "zsh"), help="shell to print the script for")
     completion.set_defaults(run="tailrace.cli.parsing.completion:run")
 
 

@@ -183,7 +183,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--where",
         metavar="EXPRESSION",
-        help="only records for which this holds, for example `value.price > 50 and key == 'a'`, see above",
+        help="only records for which this is true, for example `value.price > 50 and key == 'a'`, see above",
     )
     parser.add_argument(
         "--schema-registry",

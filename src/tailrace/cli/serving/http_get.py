@@ -64,5 +64,5 @@ def page_errors(url: str, path: str) -> Iterator[None]:
         yield
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         raise CommandError(
-            f"{url} does not serve {path} in a form that this version knows: is it a broker's metrics port?"
+            f"{url} does not serve {path} in a format that this version supports: is it a broker's metrics port?"
         ) from error

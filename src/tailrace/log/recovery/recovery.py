@@ -317,7 +317,7 @@ class _Loader:
         expected = segment.base_offset
         for header, view in segment.batches():
             if not expected <= header.base_offset <= header.last_offset < LONG_MAX:
-                reason = f"offsets {header.base_offset} to {header.last_offset} but {expected} is next"
+                reason = f"offsets {header.base_offset} to {header.last_offset}, but the next is {expected}"
                 raise CorruptBatch(reason, path=segment.log.path, position=header.position)
             expected = header.next_offset
             if not parts or not parts[-1].offset_index.fits(header.last_offset):

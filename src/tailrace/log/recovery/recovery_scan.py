@@ -98,7 +98,7 @@ class RecoveryScan:
         jumps = header.base_offset > expected and header.magic == 2 and header.last_offset >= self._gaps_end
         fits = self._segment.offset_index.fits(header.last_offset)
         if jumps or not is_in_order or not (fits or self._is_passed(header)):
-            raise CorruptBatch(f"offsets {header.base_offset} to {header.last_offset} but {expected} is next")
+            raise CorruptBatch(f"offsets {header.base_offset} to {header.last_offset}, but the next is {expected}")
 
     def _is_passed(self, header: BatchHeader) -> bool:
         """Return True if the next batch continues from an offset that is too large for a segment. If not, a bit has

@@ -41,7 +41,7 @@ def plan_alter_client_quotas(
         entity = quota_entity({one.entity_type: one.entity_name for one in entry.entity})
         try:
             if len({op.key for op in entry.ops}) < len(entry.ops) or entity in results:
-                raise _refuse("an entity, or a key of it, is named twice in the request")
+                raise _refuse("an entity, or a key of it, is listed twice in the request")
             wanted = {op.key: None if op.remove else op.value for op in entry.ops}
             records += _plan_entity(state.image, entity, wanted)
             results[entity] = NO_ERROR
@@ -130,7 +130,7 @@ def describe_client_quotas(
         if not kind:
             raise _refuse("a component of the filter has no entity type")
         if kind in exact or kind in present:
-            raise _refuse(f"the filter names {kind} twice")
+            raise _refuse(f"the filter lists {kind} twice")
         if kind not in (USER, CLIENT_ID, IP):
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION, f"'{kind}' is not an entity type: use user, client-id or ip"

@@ -183,11 +183,15 @@ def _validate_group(state: ControlState, group: str, settings: Settings) -> None
                 f"{full} is {effective(full)}, outside {state.static_int(low)} ({low}) to {state.static_int(high)} "
                 f"({high})"
             )
-    if effective("streams.num.standby.replicas") > state.static_int("group.streams.max.standby.replicas"):
-        raise _invalid("streams.num.standby.replicas exceeds group.streams.max.standby.replicas")
+    standbys, most = effective("streams.num.standby.replicas"), state.static_int("group.streams.max.standby.replicas")
+    if standbys > most:
+        raise _invalid(f"streams.num.standby.replicas ({standbys}) exceeds group.streams.max.standby.replicas ({most})")
     for kind in ("consumer", "share", "streams"):
-        if effective(f"{kind}.session.timeout.ms") <= effective(f"{kind}.heartbeat.interval.ms"):
-            raise _invalid(f"{kind}.session.timeout.ms must exceed {kind}.heartbeat.interval.ms")
+        session_ms, interval_ms = effective(f"{kind}.session.timeout.ms"), effective(f"{kind}.heartbeat.interval.ms")
+        if session_ms <= interval_ms:
+            raise _invalid(
+                f"{kind}.session.timeout.ms ({session_ms}) must exceed {kind}.heartbeat.interval.ms ({interval_ms})"
+            )
 
 
 _MATCHED = frozenset(

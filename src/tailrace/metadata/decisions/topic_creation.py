@@ -50,7 +50,7 @@ def plan_create_topics(
     left_out: dict[str, ApiError] = {}
     for name, count in counts.items():
         if count > 1:
-            left_out[name] = ApiError(ErrorCode.INVALID_REQUEST, "the topic is named twice in the request")
+            left_out[name] = ApiError(ErrorCode.INVALID_REQUEST, "the topic is listed twice in the request")
         elif name == CLUSTER_METADATA:
             left_out[name] = ApiError(
                 ErrorCode.INVALID_REQUEST,
@@ -301,7 +301,7 @@ def plan_create_partitions(
     records: list[Message] = []
     for topic in request.topics:
         if counts[topic.name] > 1:
-            results[topic.name] = ApiError(ErrorCode.INVALID_REQUEST, "the topic is named twice in the request")
+            results[topic.name] = ApiError(ErrorCode.INVALID_REQUEST, "the topic is listed twice in the request")
         elif not may_alter(topic.name):
             results[topic.name] = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         else:

@@ -143,7 +143,7 @@ def topic_pairs(words: Sequence[str]) -> dict[str, str]:
         if not here or (":" in word and not there):
             raise JobError(f"{word!r} is not a topic: write NAME, or NAME:OTHER if it has another name there")
         if here in pairs:
-            raise JobError(f"topic {here} is named twice")
+            raise JobError(f"topic {here} is listed twice")
         pairs[here] = there or here
     return pairs
 

@@ -7,6 +7,7 @@ levels while the broker runs. Changes are lost at a restart. The resource contai
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,8 +40,9 @@ def alter_loggers(node_id: int, name: str, changes: Sequence[Any], *, validate_o
     """Set levels, or reset loggers to the levels of their parents. Raise KafkaError, and change none, if one fails."""
     _check_broker(node_id, name)
     loggers = _loggers()
-    if len({change.name for change in changes}) < len(changes):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "the request names a logger twice")
+    for logger, count in Counter(change.name for change in changes).items():
+        if count > 1:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"logger {logger} is listed twice")
     for change in changes:
         if change.config_operation == Operation.SET and change.value is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"the level of logger {change.name} is missing")

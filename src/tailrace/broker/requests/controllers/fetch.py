@@ -37,11 +37,14 @@ def handle(
     body: FetchRequest = request.body
     served = local_controller.served_log
     if body.cluster_id not in (None, served.cluster_id):
-        raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, f"this cluster has the id {served.cluster_id}")
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"the request has the cluster id {body.cluster_id}; this cluster has {served.cluster_id}",
+        )
     if len(body.topics) != 1 or len(body.topics[0].partitions) != 1 or not is_metadata_topic(body.topics[0].topic_id):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a controller listener serves only partition 0 of the metadata")
     if body.max_wait_ms < 0:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the wait of {body.max_wait_ms} ms is negative")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"max_wait_ms is {body.max_wait_ms}; it must be at least 0")
     asked = body.topics[0].partitions[0]
     local_controller.brokers.observed()
     served.note_fetch(body.replica_state.replica_id, asked, now_ms)

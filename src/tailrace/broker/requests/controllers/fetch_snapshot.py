@@ -28,7 +28,10 @@ def handle(
     body: FetchSnapshotRequest = request.body
     served = local_controller.served_log
     if body.cluster_id not in (None, served.cluster_id):
-        raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, f"this cluster has the id {served.cluster_id}")
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"the request has the cluster id {body.cluster_id}; this cluster has {served.cluster_id}",
+        )
     if len(body.topics) != 1 or len(body.topics[0].partitions) != 1 or body.topics[0].name != CLUSTER_METADATA_TOPIC:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a controller listener serves only snapshots of the metadata")
     answer = served.snapshot_piece(body.topics[0].partitions[0], body.max_bytes)

@@ -260,7 +260,7 @@ def _answer_topic(
             if not allowed:
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             if key in repeated and request.version > 0:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"the request names {key} twice")
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"the request lists {key} twice")
             if request.version > 0:
                 _check_timestamp(asked.timestamp, request.version)
             partition = partitions.find(key)
@@ -276,7 +276,7 @@ def _answer_topic(
 def _check_timestamp(target: int, version: int) -> None:
     """Raise KafkaError for a negative timestamp that the version does not define."""
     if target < 0 and version < _FIRST_VERSION.get(target, 2**15):
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {target} in version {version}")
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"version {version} does not define the timestamp {target}")
 
 
 def _end_for(partition: Partition, request: ListOffsetsRequest) -> Offset:
