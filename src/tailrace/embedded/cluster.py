@@ -171,11 +171,11 @@ class Cluster:
             started.enter_context(_Guard(directory, [one.pid for one in controllers.processes] if controllers else []))
             if controllers is None:
                 controller = _embedded(plan.controllers[0], {"log.dirs"})
-                started.callback(_end, controller)
+                started.callback(_crash_if_running, controller)
                 controller.start()
             brokers = tuple(_embedded(node, _PLACE) for node in plan.brokers)
             for broker in brokers:
-                started.callback(_end, broker)
+                started.callback(_crash_if_running, broker)
             with ThreadPoolExecutor(len(brokers)) as threads:
                 list(threads.map(Broker.start, brokers))
             for broker in brokers:
@@ -275,7 +275,7 @@ def _await_peers(broker: Broker, count: int) -> None:
         time.sleep(_POLL_S)
 
 
-def _end(broker: Broker) -> None:
+def _crash_if_running(broker: Broker) -> None:
     """End a broker at once: nobody reads its files again, and no other broker has to take over its partitions."""
     if broker.is_running:
         broker.crash()

@@ -86,10 +86,10 @@ class FullContext(SessionlessContext):
             uses_topic_ids=self._uses_topic_ids,
             now_ms=now_ms,
         )
-        return _ALL if session is None else ResponseHead(ErrorCode.NONE, session.id, note=_note)
+        return _ALL if session is None else ResponseHead(ErrorCode.NONE, session.id, note=_record_sent)
 
 
-def _note(fetch: PartitionFetch, answer: PartitionAnswer) -> bool:
+def _record_sent(fetch: PartitionFetch, answer: PartitionAnswer) -> bool:
     fetch.record_sent(answer)
     return True
 
@@ -120,9 +120,9 @@ class IncrementalContext:
     def begin_response(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> ResponseHead:
         if not self.is_current:
             return ResponseHead(ErrorCode.INVALID_FETCH_SESSION_EPOCH, self.session.id, False)
-        return ResponseHead(ErrorCode.NONE, self.session.id, note=self._note)
+        return ResponseHead(ErrorCode.NONE, self.session.id, note=self._record_sent)
 
-    def _note(self, fetch: PartitionFetch, answer: PartitionAnswer) -> bool:
+    def _record_sent(self, fetch: PartitionFetch, answer: PartitionAnswer) -> bool:
         must_be_sent = fetch.must_be_sent(answer)
         if must_be_sent and answer.records:
             self.session.move_to_end(fetch)

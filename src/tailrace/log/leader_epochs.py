@@ -49,7 +49,7 @@ class LeaderEpochs:
         """Read the file. A missing file is empty. Raise CorruptCheckpoint for a malformed one."""
         self.entries = []
         for first, second in read_entries(self._files, self.path, 2, missing_ok=True):
-            self._put(EpochStart(int(first), int(second)))
+            self._append_entry(EpochStart(int(first), int(second)))
         self._stored = list(self.entries)
 
     def load_for_recovery(self) -> None:
@@ -82,14 +82,14 @@ class LeaderEpochs:
             assert epoch >= 0, f"invalid leader epoch {epoch}"
             assert start_offset >= 0, f"invalid start offset {start_offset}"
             before = list(self.entries)
-            self._put(EpochStart(epoch, start_offset))
+            self._append_entry(EpochStart(epoch, start_offset))
             try:
                 self.changed()
             except OSError:
                 self.entries = before  # otherwise the next call would not write it
                 raise
 
-    def _put(self, entry: EpochStart) -> None:
+    def _append_entry(self, entry: EpochStart) -> None:
         # Entries that contradict the new one are wrong, because epochs and offsets never decrease.
         while self.entries and (
             self.entries[-1].epoch >= entry.epoch or self.entries[-1].start_offset >= entry.start_offset

@@ -49,7 +49,7 @@ class ObjectFiles:
         listing = self._listings[path] = self._store.list(path)
         return [Entry(name, found.is_directory) for name, found in listing.items()]
 
-    def _found(self, path: str) -> ListedObject | None:
+    def _find(self, path: str) -> ListedObject | None:
         if path in self._listings:
             return ListedObject(is_directory=True, size=0, modified_ms=0)
         parent, _, name = path.rpartition("/")
@@ -62,24 +62,24 @@ class ObjectFiles:
                 return None
         return self._listings[parent].get(name)
 
-    def _there(self, path: str) -> ListedObject:
-        found = self._found(path)
+    def _find_existing(self, path: str) -> ListedObject:
+        found = self._find(path)
         if found is None:
             raise FileNotFoundError(errno.ENOENT, "no such object", path)
         return found
 
     def exists(self, path: str) -> bool:
-        return self._found(path) is not None
+        return self._find(path) is not None
 
     def size(self, path: str) -> int:
-        return self._there(path).size
+        return self._find_existing(path).size
 
     def modified_ms(self, path: str) -> int:
-        return self._there(path).modified_ms
+        return self._find_existing(path).modified_ms
 
     def _object(self, path: str) -> KnownObject:
         """Return the cached object if the last listing shows it unchanged; opening it again would cost requests."""
-        found = self._there(path)
+        found = self._find_existing(path)
         with self._lock:
             known = self._known.pop(path, None)
             if known is None or known.found != found:

@@ -84,7 +84,7 @@ class HostedPartitions:
         """Stop hosting a partition; return it if it was online."""
         was_hosted = key in self._online or key in self._offline
         self._offline.discard(key)
-        taken = self._take(key)
+        taken = self._remove_online(key)
         if was_hosted:
             self._discount(key)
         return taken
@@ -94,9 +94,9 @@ class HostedPartitions:
         if key not in self._online and key not in self._offline:
             self._count(key)
         self._offline.add(key)
-        return self._take(key)
+        return self._remove_online(key)
 
-    def _take(self, key: TopicPartition) -> Partition | None:
+    def _remove_online(self, key: TopicPartition) -> Partition | None:
         self.generation += 1
         partition = self._online.pop(key, None)
         if partition is not None:

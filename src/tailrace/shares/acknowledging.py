@@ -75,11 +75,11 @@ def release(partition: SharePartition, member_id: str, settings: DeliverySetting
             for piece in pieces:
                 is_done = piece.last_offset < partition.start_offset
                 state = RecordState.ARCHIVED if is_done else RecordState.AVAILABLE
-                _begin(partition, change, batch, piece, state, settings)
+                _begin_run(partition, change, batch, piece, state, settings)
     return change
 
 
-def _begin(
+def _begin_run(
     partition: SharePartition,
     change: Change,
     batch: InFlightBatch,
@@ -157,7 +157,7 @@ class _Acknowledging:
                 raise _invalid_state("Renewing acquisition locks is not enabled for the group.")
             run.renew(self.partition.lock_until(self.now_ms + self.settings.record_lock_duration_ms))
             return
-        _begin(self.partition, self.change, batch, run, _STATES[kind], self.settings)
+        _begin_run(self.partition, self.change, batch, run, _STATES[kind], self.settings)
 
 
 def _by_type(batch: InFlightBatch, run: RecordRun, one: Acknowledgement) -> Iterator[tuple[RecordRun, int]]:

@@ -167,14 +167,14 @@ class _Acquiring:
                     return result
             elif batch.whole.is_acquirable:
                 run = batch.whole
-                self._take(run)
+                self._acquire_run(run)
                 result.append(AcquiredRecords(run.first_offset, run.last_offset, run.delivery_count))
                 count += len(run)
         if count < most and known[-1].last_offset < last_offset:
             result += self._acquire_new(known[-1].last_offset + 1, last_offset, most - count).records
         return result
 
-    def _take(self, run: RecordRun) -> None:
+    def _acquire_run(self, run: RecordRun) -> None:
         run.acquire(self.request.member_id, self.partition.lock_until(self.deadline_ms))
 
     def _is_throttled(self, batch: InFlightBatch, first_read: int, last_offset: int) -> bool:
@@ -208,7 +208,7 @@ class _Acquiring:
             if throttled_most is not None and taken < throttled_most:
                 wanted = min(wanted, throttled_most - taken)
             batch.shorten(run, run.first_offset + wanted - 1)
-            self._take(run)
+            self._acquire_run(run)
             taken += wanted
             _append(parts, AcquiredRecords(run.first_offset, run.last_offset, run.delivery_count))
             if is_last_delivery or (self.is_limited and taken == most) or taken == throttled_most:
@@ -249,13 +249,13 @@ class _Acquiring:
             batch = InFlightBatch(RecordRun(first, last, RecordState.AVAILABLE, 0))
             batch.differ()
             batch.shorten(batch.runs[0], first + most - 1)
-            self._take(batch.runs[0])
+            self._acquire_run(batch.runs[0])
             self.partition.put(batch)
             self.partition.look_for_available()
             return [AcquiredRecords(first, first + most - 1, 1)]
         for one_first, one_last in spans:
             run = RecordRun(one_first, one_last, RecordState.AVAILABLE, 0)
-            self._take(run)
+            self._acquire_run(run)
             self.partition.put(InFlightBatch(run))
         return [AcquiredRecords(*span, 1) for span in spans]
 

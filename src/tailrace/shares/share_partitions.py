@@ -123,7 +123,7 @@ class SharePartitions:
     def get(self, key: SharePartitionKey) -> HostedShare | None:
         found = self._hosted.get(key)
         if found is not None and not self.is_current(found):
-            self._forget(found)
+            self._remove_hosted(found)
             return None
         return found
 
@@ -136,7 +136,7 @@ class SharePartitions:
             and self.partitions.of_topic(hosted.key.topic_id, hosted.key.partition) is replica
         )
 
-    def _forget(self, hosted: HostedShare) -> None:
+    def _remove_hosted(self, hosted: HostedShare) -> None:
         hosted.share.fence()
         if self._hosted.get(hosted.key) is hosted:
             del self._hosted[hosted.key]
@@ -145,13 +145,13 @@ class SharePartitions:
         """Remove a group without members here. The next fetch reads its persisted state."""
         for hosted in self.shares():
             if hosted.key.group_id == group_id:
-                self._forget(hosted)
+                self._remove_hosted(hosted)
 
     def fence_if(self, hosted: HostedShare, error: KafkaError) -> None:
         """Remove a share partition if the error means that it is outdated."""
         if error.code in _ENDS:
             _log.info("share partition %s is fenced: %s", hosted.key, error)
-            self._forget(hosted)
+            self._remove_hosted(hosted)
 
     def _warn(self, message: str, hosted: HostedShare, error: KafkaError, now_ms: int) -> None:
         """Log a failure that occurs again with each fetch, until its cause is gone."""
@@ -185,7 +185,7 @@ class SharePartitions:
 
         def refuse(error: KafkaError, now_ms: int) -> None:
             self._warn("the state of a share partition cannot be read", hosted, error, now_ms)
-            self._forget(hosted)
+            self._remove_hosted(hosted)
             failed(error)
             self.purgatory.check(hosted.key, now_ms)
 

@@ -73,9 +73,9 @@ class StartOffsets:
     def _search_next(self, now_ms: int) -> None:
         while self._questions and not self._is_searching:
             question = self._questions.popleft()
-            self._take(question, begin_search(question.partition.log, question.target_ms), now_ms)
+            self._handle_search(question, begin_search(question.partition.log, question.target_ms), now_ms)
 
-    def _take(self, question: _Question, search: FoundOffset | BatchSearch | None, now_ms: int) -> None:
+    def _handle_search(self, question: _Question, search: FoundOffset | BatchSearch | None, now_ms: int) -> None:
         """Return the result of a search, or search a batch for it."""
         if isinstance(search, BatchSearch):
             self._is_searching = True
@@ -91,7 +91,7 @@ class StartOffsets:
         next_one: FoundOffset | BatchSearch | None = found
         if found is None and not search.is_last:
             next_one = begin_search(question.partition.log, search.target, search.next_start)
-        self._take(question, next_one, now_ms)
+        self._handle_search(question, next_one, now_ms)
         self._search_next(now_ms)
 
     def _failed(self, question: _Question, error: BaseException, now_ms: int) -> None:

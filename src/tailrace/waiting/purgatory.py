@@ -105,7 +105,7 @@ class Purgatory:
         self._park(operation, tuple(keys))
         if checks == self._checks:
             return False
-        return self._try(operation, None, now_ms)
+        return self._try_operation(operation, None, now_ms)
 
     def watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> None:
         """Park an operation that is known not to be complete."""
@@ -191,11 +191,11 @@ class Purgatory:
         completed = 0
         for operation in tuple(operations):
             # The response of an earlier operation may have ended a later one.
-            if operation._purgatory is self and self._try(operation, key, now_ms):
+            if operation._purgatory is self and self._try_operation(operation, key, now_ms):
                 completed += 1
         return completed
 
-    def _try(self, operation: DelayedOperation, key: Hashable | None, now_ms: int) -> bool:
+    def _try_operation(self, operation: DelayedOperation, key: Hashable | None, now_ms: int) -> bool:
         operation.woken_by = key
         try:
             is_complete = operation.try_complete(now_ms)

@@ -172,7 +172,7 @@ class ClientTelemetry:
         instance = self._instances.pop(instance_id, None)
         if instance is None:
             if len(self._instances) >= INSTANCES_MAX:
-                self._drop(next(iter(self._instances)))
+                self._drop_instance(next(iter(self._instances)))
             instance = ClientInstance(instance_id, _properties(instance_id, request))
             instance.version = -1
         self._instances[instance_id] = instance
@@ -183,7 +183,7 @@ class ClientTelemetry:
         instance.expires_ms = now_ms + max(EXPIRY_MS, 3 * instance.requested.interval_ms)
         return instance
 
-    def _drop(self, instance_id: bytes) -> None:
+    def _drop_instance(self, instance_id: bytes) -> None:
         del self._instances[instance_id]
         self.series.drop(instance_id)
 
@@ -192,7 +192,7 @@ class ClientTelemetry:
             return
         self._next_check_ms = now_ms + _EXPIRY_CHECK_MS
         for instance_id in [one.id for one in self._instances.values() if one.expires_ms <= now_ms]:
-            self._drop(instance_id)
+            self._drop_instance(instance_id)
 
     def families(self, now_ms: int) -> Iterator[Family]:
         """Yield the pushed metrics, and metrics about them."""

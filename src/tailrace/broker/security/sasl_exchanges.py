@@ -88,9 +88,13 @@ class ScramExchange:
 
     def evaluate(self, token: bytes, now_ms: int) -> bytes:
         text = token.decode("utf-8", "replace")
-        return self._begin(text) if self._credential is None else self._end(text, self._credential)
+        return (
+            self._handle_first_message(text)
+            if self._credential is None
+            else self._handle_final_message(text, self._credential)
+        )
 
-    def _begin(self, text: str) -> bytes:
+    def _handle_first_message(self, text: str) -> bytes:
         found = _FIRST.fullmatch(text)
         if found is None:
             raise AuthenticationRefused
@@ -110,7 +114,7 @@ class ScramExchange:
         self._binding = base64.b64encode(found["header"].encode()).decode()
         return answer.encode()
 
-    def _end(self, text: str, credential: UserScramCredentialRecord) -> bytes:
+    def _handle_final_message(self, text: str, credential: UserScramCredentialRecord) -> bytes:
         found = _FINAL.fullmatch(text)
         if found is None or found["nonce"] != self._nonce or found["binding"] != self._binding:
             raise AuthenticationRefused

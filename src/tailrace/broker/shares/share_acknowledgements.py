@@ -184,7 +184,7 @@ class _Gathering:
             if applied > RECORDS_AT_ONCE and applied > size:
                 applied = size
                 now_ms = yield
-            done = self._done(partition)
+            done = self._completion_of(partition)
             if not acknowledgements:
                 done(None, now_ms)
                 continue
@@ -193,7 +193,7 @@ class _Gathering:
             )
         return now_ms
 
-    def _done(self, partition: SharedPartition) -> Done:
+    def _completion_of(self, partition: SharedPartition) -> Done:
         def done(error: KafkaError | None, now_ms: int) -> None:
             self._verdicts[partition] = Verdict(ErrorCode.NONE) if error is None else _verdict(error)
             self._missing -= 1

@@ -111,16 +111,16 @@ class SharePersister:
     ) -> None:
         asked = _Pending(key, operation, answer, refuse, now_ms + PATIENCE_MS)
         if self._peers is None:
-            self._try(asked, now_ms)
+            self._attempt(asked, now_ms)
             return
         line = self._lines.get(key)
         if line is None:
             self._lines[key] = deque()
-            self._try(asked, now_ms)
+            self._attempt(asked, now_ms)
         elif not (line and line[-1].absorb(asked)):
             line.append(asked)
 
-    def _try(self, asked: _Pending, now_ms: int) -> None:
+    def _attempt(self, asked: _Pending, now_ms: int) -> None:
         def answered(result: Any, now_ms: int) -> None:
             self._do_next(asked.key, now_ms)
             for answer in asked.answers:
@@ -162,7 +162,7 @@ class SharePersister:
         if line is None:
             return
         if line:
-            self._try(line.popleft(), now_ms)
+            self._attempt(line.popleft(), now_ms)
         else:
             del self._lines[key]
 
@@ -170,7 +170,7 @@ class SharePersister:
 
     def tick(self, now_ms: int) -> None:
         while self._postponed and self._postponed[0][0] <= now_ms:
-            self._try(heappop(self._postponed)[2], now_ms)
+            self._attempt(heappop(self._postponed)[2], now_ms)
 
     def next_deadline_ms(self) -> int | None:
         return self._postponed[0][0] if self._postponed else None

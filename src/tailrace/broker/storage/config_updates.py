@@ -29,14 +29,14 @@ class ConfigUpdates:
     def update_topics(self, image: MetadataImage, names: Iterable[str]) -> None:
         """Update the logs of some topics, of which some may be deleted."""
         self._outdated.update(dict.fromkeys(names, 0))
-        self._begin(image)
+        self._begin_update(image)
 
     def update_all(self, image: MetadataImage) -> None:
         """Update the logs of all topics."""
         self._outdated = dict.fromkeys(image.topics, 0)
-        self._begin(image)
+        self._begin_update(image)
 
-    def _begin(self, image: MetadataImage) -> None:
+    def _begin_update(self, image: MetadataImage) -> None:
         self._image = image
         self._update(image, AT_ONCE)
 

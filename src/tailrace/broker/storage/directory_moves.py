@@ -103,10 +103,10 @@ class DirectoryMoves:
         except OSError as error:
             self._logs.on_failure(target, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
-        self._begin(partition, target, now_ms)
+        self._begin_move(partition, target, now_ms)
         return ErrorCode.NONE
 
-    def _begin(self, partition: Partition, target: LogDirectory, now_ms: int) -> None:
+    def _begin_move(self, partition: Partition, target: LogDirectory, now_ms: int) -> None:
         source = self._logs.directory_of(partition.log)
         move = DirectoryMove(self._files, partition, source, target, now_ms)
         partition.start_move(move)
@@ -128,7 +128,7 @@ class DirectoryMoves:
         partition.end_move()
         move.target.futures.pop(key)
         if move is not self._running:
-            self._drop(move, now_ms)
+            self._drop_move(move, now_ms)
 
     def resume(self, now_ms: int) -> None:
         """Resume the moves that the last stop interrupted."""
@@ -141,7 +141,7 @@ class DirectoryMoves:
                     _log.warning("%s is deleted: it is a copy of a partition that this broker lacks", copy.directory)
                     directory.delete_future(copy, now_ms)
                     continue
-                self._begin(partition, directory, now_ms)
+                self._begin_move(partition, directory, now_ms)
 
     # Steps
 
@@ -156,7 +156,7 @@ class DirectoryMoves:
         if self._running is not None or not self._moves:
             return
         for gone in [move for move in self._moves if not move.is_valid]:
-            self._drop(gone, now_ms)
+            self._drop_move(gone, now_ms)
         move = next((move for move in self._moves if move.due_ms <= now_ms), None)
         if move is None:
             return
@@ -237,13 +237,13 @@ class DirectoryMoves:
         self._running = None
         move.resume_at(now_ms)
         if not move.is_valid:
-            self._drop(move, now_ms)
+            self._drop_move(move, now_ms)
 
     # Ends
 
-    def _drop(self, move: DirectoryMove, now_ms: int) -> None:
+    def _drop_move(self, move: DirectoryMove, now_ms: int) -> None:
         """End a move without success. No chore writes to the copy at this point."""
-        self._forget(move)
+        self._unregister(move)
         self._take_back(move, now_ms)
         try:
             if move.target.failure is not None or not move.is_cancelled:
@@ -261,7 +261,7 @@ class DirectoryMoves:
         if was_reported and source.logs.get(key) is move.partition.log and self._partitions.get(key) is move.partition:
             self._assign(move, source, now_ms)
 
-    def _forget(self, move: DirectoryMove) -> None:
+    def _unregister(self, move: DirectoryMove) -> None:
         self._moves.remove(move)
         if move.partition.move is move:
             move.partition.end_move()
@@ -279,7 +279,7 @@ class DirectoryMoves:
                 self._assign(move, move.source, now_ms)
                 self._logs.on_failure(move.target, error)
                 return
-        self._forget(move)
+        self._unregister(move)
         self._partitions.generation += 1
         self._move_cleaner_checkpoint(move)
         self.completed += 1

@@ -85,12 +85,12 @@ class NewReplicas:
 
     def announce(self, key: TopicPartition) -> None:
         """Note a new partition. It is looked up with its group."""
-        self._note(key)
+        self._note_uncreated(key)
         self._announced.append(key)
 
     def add(self, new: NewLog) -> None:
         """Note a log to create."""
-        self._note(new.partition)
+        self._note_uncreated(new.partition)
         self._added.append(new)
 
     def create(self, now_ms: int, *, at_once: bool = False) -> None:
@@ -161,7 +161,7 @@ class NewReplicas:
         if not is_shortage(error):
             self.create(now_ms)
 
-    def _note(self, key: TopicPartition) -> None:
+    def _note_uncreated(self, key: TopicPartition) -> None:
         self._uncreated.add(key)
         self._uncreated_of[key.topic] += 1
 

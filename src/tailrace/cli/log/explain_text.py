@@ -83,7 +83,7 @@ def timestamp_text(lookup: TimestampExplanation) -> list[str]:
         steps.add("Time index", *_search(lookup.time_search, "timestamp", "offset"))
         steps.add("Offset index", *_search(lookup.walk.search, "offset", "position"))
         steps.add("Walk", *_walk_to_time(lookup, lookup.walk))
-    steps.add("Found", _found(lookup))
+    steps.add("Found", _found_text(lookup))
     if lookup.cost is not None:
         steps.add("Cost", *_cost(lookup.cost))
     title = f"Lookup in {lookup.partition} of {lookup.timestamp}, {time_text(lookup.timestamp)} UTC"
@@ -233,7 +233,7 @@ def _segment_times(lookup: TimestampExplanation) -> list[str]:
     return ["the first one whose largest time is at or after the target", *lines]
 
 
-def _found(lookup: TimestampExplanation) -> str:
+def _found_text(lookup: TimestampExplanation) -> str:
     found = lookup.found
     if found is None:
         return "no record is at or after that time"

@@ -138,11 +138,11 @@ class LineWriter:
         try:
             delivered = self._producer.send(batches)
         except NotDelivered as error:
-            self._note(error.delivered, builders)
+            self._add_to_results(error.delivered, builders)
             raise
-        self._note(delivered, builders)
+        self._add_to_results(delivered, builders)
 
-    def _note(self, delivered: dict[TopicPartition, Produced], builders: dict[int, BatchBuilder]) -> None:
+    def _add_to_results(self, delivered: dict[TopicPartition, Produced], builders: dict[int, BatchBuilder]) -> None:
         for partition, produced in delivered.items():
             count = builders[partition.partition].record_count
             result = self.results.setdefault(partition.partition, Written())

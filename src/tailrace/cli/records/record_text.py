@@ -69,13 +69,13 @@ def json_record(
     if with_more:
         fields["timestampType"] = _TIMESTAMP_TYPES[record.timestamp_type]
     for name, data in (("key", record.key), ("value", record.value)):
-        _put(fields, name, data, encoding)
+        _put_encoded(fields, name, data, encoding)
         if decoder is not None and data is not None:
             _put_decoded(fields, name, decoder.decode(data))
     headers = []
     for title, content in record.headers:
         header: dict[str, Any] = {"key": title}
-        _put(header, "value", content, encoding)
+        _put_encoded(header, "value", content, encoding)
         headers.append(header)
     fields["headers"] = headers
     if with_more:
@@ -88,7 +88,7 @@ def json_record(
     return json_line(fields)
 
 
-def _put(fields: dict[str, Any], name: str, data: bytes | None, encoding: str) -> None:
+def _put_encoded(fields: dict[str, Any], name: str, data: bytes | None, encoding: str) -> None:
     if data is None:
         fields[name] = None
         return

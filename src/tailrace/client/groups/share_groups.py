@@ -78,13 +78,15 @@ def share_offsets(coordinators: Coordinators, group_id: str) -> dict[TopicPartit
         CoordinatorKind.GROUP, group_id, DescribeShareGroupOffsetsRequest(groups=[asked]), check
     )
     return {
-        TopicPartition(topic.topic_name, one.partition_index): ShareOffset(_known(one.start_offset), _known(one.lag))
+        TopicPartition(topic.topic_name, one.partition_index): ShareOffset(
+            _none_if_negative(one.start_offset), _none_if_negative(one.lag)
+        )
         for topic in only(answer.groups, f"group {group_id}").topics
         for one in topic.partitions
     }
 
 
-def _known(number: int) -> int | None:
+def _none_if_negative(number: int) -> int | None:
     return number if number >= 0 else None
 
 

@@ -48,7 +48,7 @@ class _Reader:
         trusted: list[bytes] = []
         for _ in range(count):
             tag, alias = self._number(), self._text()
-            self._take(8)  # its creation time
+            self._read(8)  # its creation time
             if tag == _PRIVATE_KEY:
                 protected = self._bytes()
                 chain = tuple(self._certificate(version) for _ in range(self._number()))
@@ -60,7 +60,7 @@ class _Reader:
                 raise UnreadableStore(f"unknown entry type {tag}")
         return StoreEntries(tuple(keys), tuple(trusted))
 
-    def _take(self, size: int) -> bytes:
+    def _read(self, size: int) -> bytes:
         taken = self._data[self._position : self._position + size]
         if size < 0 or len(taken) < size:
             raise IndexError
@@ -68,13 +68,13 @@ class _Reader:
         return taken
 
     def _number(self) -> int:
-        return int.from_bytes(self._take(4), "big")
+        return int.from_bytes(self._read(4), "big")
 
     def _text(self) -> str:
-        return self._take(int.from_bytes(self._take(2), "big")).decode("utf-8", "replace")
+        return self._read(int.from_bytes(self._read(2), "big")).decode("utf-8", "replace")
 
     def _bytes(self) -> bytes:
-        return self._take(self._number())
+        return self._read(self._number())
 
     def _certificate(self, version: int) -> bytes:
         kind = self._text() if version == 2 else "X.509"

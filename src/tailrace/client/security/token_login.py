@@ -88,14 +88,16 @@ class TokenLogin:
             if self._keepers > 1:
                 return
             self._wakes = threading.Event()
-        threading.Thread(target=self._keep, args=(self._wakes,), name="tailrace-token", daemon=True).start()
+        threading.Thread(
+            target=self._renew_until_closed, args=(self._wakes,), name="tailrace-token", daemon=True
+        ).start()
 
     def release(self) -> None:
         with self._lock:
             self._keepers -= 1
             self._wakes.set()
 
-    def _keep(self, wakes: threading.Event) -> None:
+    def _renew_until_closed(self, wakes: threading.Event) -> None:
         backoff_s = 0.0
         while self._keepers and wakes is self._wakes:
             token = self._token

@@ -206,7 +206,7 @@ class CommittedOffsets:
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
         """Replay a tombstone."""
-        _take(self._offsets, group_id, topic, partition)
+        _remove_offset(self._offsets, group_id, topic, partition)
         for producer_id in self._open.get(group_id, ()):
             pending = self._pending[producer_id].get(group_id)
             if pending is not None and topic in pending:
@@ -231,7 +231,7 @@ def _partitions(offsets: Offsets) -> Iterator[tuple[str, int]]:
     return ((topic, partition) for topic, partitions in offsets.items() for partition in partitions)
 
 
-def _take(groups: dict[str, Offsets], group_id: str, topic: str, partition: int) -> None:
+def _remove_offset(groups: dict[str, Offsets], group_id: str, topic: str, partition: int) -> None:
     """Remove an offset, and dictionaries that are empty then."""
     offsets = groups.get(group_id, {})
     partitions = offsets.get(topic, {})

@@ -119,13 +119,13 @@ class Markers:
             self._check_written(end, now_ms)
         elif code in _FENCED:
             _log.warning("marker of %s is fenced in %s: %s", end.transactional_id, partition, code.name)
-            self._drop(end)
+            self._drop_end(end)
         else:
             level = logging.INFO if code in _RETRIED else logging.ERROR
             _log.log(level, "marker of %s in %s will be retried: %s", end.transactional_id, partition, code.name)
             self._retries.append((now_ms + RETRY_MS, end, [partition]))
 
-    def _drop(self, end: TransactionEnd) -> None:
+    def _drop_end(self, end: TransactionEnd) -> None:
         end.is_dropped = True
         if self._ends.get(end.transactional_id) is end:
             del self._ends[end.transactional_id]
@@ -133,7 +133,7 @@ class Markers:
     def forget(self, log_partition: int) -> None:
         """Drop the transactions of a log partition that another coordinator has now."""
         for end in [one for one in self._ends.values() if one.log_partition == log_partition]:
-            self._drop(end)
+            self._drop_end(end)
 
     # Time
 

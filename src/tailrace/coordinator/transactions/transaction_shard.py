@@ -119,7 +119,7 @@ class TransactionShard:
             raise
         return StateChange((record,), response, is_replayed=False, on_done=done)
 
-    def _known(self, transactional_id: str) -> Transaction:
+    def _find(self, transactional_id: str) -> Transaction:
         found = self.transactions.get(transactional_id)
         if found is None:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"transactional id {transactional_id} is unknown")
@@ -175,7 +175,7 @@ class TransactionShard:
         now_ms: int,
     ) -> StateChange[ErrorCode]:
         self._check_version(client_version)
-        transaction = self._known(transactional_id)
+        transaction = self._find(transactional_id)
         facts = transaction.facts
         if transaction.pending is not None:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -189,7 +189,7 @@ class TransactionShard:
         self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
         """Return NONE for partitions of the producer's open transaction, TRANSACTION_ABORTABLE for others."""
-        facts = self._known(transactional_id).facts
+        facts = self._find(transactional_id).facts
         _check_producer(facts, producer)
         return {
             one: ErrorCode.NONE if one in facts.partitions else ErrorCode.TRANSACTION_ABORTABLE for one in partitions
@@ -197,7 +197,7 @@ class TransactionShard:
 
     def end(self, transactional_id: str, request: EndRequest, now_ms: int) -> StateChange[Ended]:
         self._check_version(request.client_version)
-        transaction = self._known(transactional_id)
+        transaction = self._find(transactional_id)
         plan = plan_end(transaction, request, lambda: self._settings.new_producer_id(now_ms), now_ms)
         if isinstance(plan, Ended):
             return StateChange((), plan)

@@ -75,9 +75,9 @@ class ProducerCheck:
             return
         self._states.apply(append)
         if ended is not None:
-            self._end(ended)
+            self._complete_transaction(ended)
 
-    def _end(self, ended: EndedTransaction) -> None:
+    def _complete_transaction(self, ended: EndedTransaction) -> None:
         if ended.is_aborted:
             stable = self._states.last_stable_offset_after(ended)
             self._expected.append(AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable))

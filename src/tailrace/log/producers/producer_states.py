@@ -201,7 +201,7 @@ class ProducerStates:
         self._last_snapshot_offset = self.end_offset = log_start_offset
 
     def load(self, state: ProducerState) -> None:
-        self._put(state)
+        self._add_state(state)
         if state.transaction_first_offset is not None:
             first = state.transaction_first_offset
             self.open_transactions[first] = OpenTransaction(state.producer_id, LogPosition(first))
@@ -276,7 +276,7 @@ class ProducerStates:
     def apply(self, append: ProducerAppend) -> None:
         known = self.producers.get(append.updated.producer_id)
         if known is None:
-            self._put(append.updated)
+            self._add_state(append.updated)
         else:
             self.keep_for_snapshot((append.updated.producer_id,))
             known.merge(append.updated)
@@ -286,7 +286,7 @@ class ProducerStates:
     def _sort_open_transactions(self) -> None:
         self.open_transactions = dict(sorted(self.open_transactions.items()))
 
-    def _put(self, state: ProducerState) -> None:
+    def _add_state(self, state: ProducerState) -> None:
         self.producers[state.producer_id] = state
         self._hash_capacity = grown_capacity(self._hash_capacity, len(self.producers))
 

@@ -54,7 +54,7 @@ class RecoveryScan:
                             raise located from None
                         pass_over(located)
                     else:
-                        self._take(header, view)
+                        self._take_batch(header, view)
 
     def _take_plain(self, run: memoryview, start: int, position: int) -> int:
         latest = self._epochs.latest
@@ -67,7 +67,7 @@ class RecoveryScan:
             self._states.end_offset = self.found.next_offset
         return end
 
-    def _take(self, header: BatchHeader, view: memoryview) -> None:
+    def _take_batch(self, header: BatchHeader, view: memoryview) -> None:
         if not self._segment.offset_index.fits(header.last_offset):
             raise SegmentOverflow(self._segment, header.last_offset)
         self.found.take(header.position, header.size, header.last_offset, header.max_timestamp)

@@ -44,14 +44,14 @@ class ControllerChannel:
         self, channel: str, body: Message, answered: Answered, failed: Failed, *, now_ms: int, timeout_ms: int = 60_000
     ) -> None:
         """Like `Outbox.send`, to the active controller. Each channel has its own connection."""
-        self._try(_Request(channel, body, answered, failed, now_ms + timeout_ms), now_ms)
+        self._attempt(_Request(channel, body, answered, failed, now_ms + timeout_ms), now_ms)
 
     def leader_changed(self, now_ms: int) -> None:
         """Send the waiting requests, now that a leader is known."""
         self._retry_ms = None
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:
-            self._try(request, now_ms)
+            self._attempt(request, now_ms)
 
     def tick(self, now_ms: int) -> None:
         if self._retry_ms is not None and now_ms >= self._retry_ms:
@@ -60,7 +60,7 @@ class ControllerChannel:
     def next_deadline_ms(self) -> int | None:
         return self._retry_ms
 
-    def _try(self, request: _Request, now_ms: int) -> None:
+    def _attempt(self, request: _Request, now_ms: int) -> None:
         if now_ms >= request.deadline_ms:
             request.failed(Failure.TIMED_OUT, now_ms)
             return

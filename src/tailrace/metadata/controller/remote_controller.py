@@ -146,14 +146,14 @@ class RemoteController:
     def _linger(self, now_ms: int) -> None:
         """Keep serving for LINGER_MS, so that clients learn the new leaders; then stop."""
         self._has_left = False
-        self._retries.append((now_ms + LINGER_MS, self._go))
+        self._retries.append((now_ms + LINGER_MS, self._call_ready))
 
     def _stop_anyway(self, now_ms: int) -> None:
         if self._ready is not None:
             _log.warning("the controllers have not confirmed the controlled shutdown in time; the broker stops anyway")
-            self._go(now_ms)
+            self._call_ready(now_ms)
 
-    def _go(self, now_ms: int) -> None:
+    def _call_ready(self, now_ms: int) -> None:
         if self._ready is not None:
             ready, self._ready = self._ready, None
             ready()

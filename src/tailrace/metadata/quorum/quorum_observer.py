@@ -186,7 +186,7 @@ class QuorumObserver:
             return
         self.last_fetch_ms = now_ms
         try:
-            self._take(answer, now_ms)
+            self._handle_partition(answer, now_ms)
         except OSError as error:
             self._not_written(error, now_ms)
             return
@@ -195,7 +195,7 @@ class QuorumObserver:
             return
         self._fetch(now_ms)
 
-    def _take(self, answer: Any, now_ms: int) -> None:
+    def _handle_partition(self, answer: Any, now_ms: int) -> None:
         log = self._log
         if answer.diverging_epoch.epoch >= 0:
             log.truncate(answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset, now_ms)

@@ -43,13 +43,13 @@ class AwsCredentials:
         with self._lock:
             known = self._keys
             if known is None or (known.expires is not None and time.time() > known.expires - _EARLY_SECONDS):
-                self._keys = self._assumed(self._found()) if self._settings.role_arn else self._found()
+                self._keys = self._assumed(self._find()) if self._settings.role_arn else self._find()
             assert self._keys is not None
             return self._keys
 
-    def _found(self) -> AwsKeys:
+    def _find(self) -> AwsKeys:
         sources: tuple[Callable[[], AwsKeys | None], ...] = (
-            self._given,
+            self._from_settings,
             _environment,
             self._web_identity,
             _shared_file,
@@ -64,7 +64,7 @@ class AwsCredentials:
             errno.EACCES, "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile"
         )
 
-    def _given(self) -> AwsKeys | None:
+    def _from_settings(self) -> AwsKeys | None:
         one = self._settings
         if one.access_key is None or one.secret_key is None:
             return None

@@ -25,11 +25,11 @@ def examine_objects_once() -> None:
     """Configure the collector to examine each object once, beginning with objects that do not exist yet."""
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, _NEVER, _NEVER)
-    if _keep not in gc.callbacks:
-        gc.callbacks.append(_keep)
+    if _freeze_after_collection not in gc.callbacks:
+        gc.callbacks.append(_freeze_after_collection)
 
 
-def _keep(phase: str, info: dict[str, Any]) -> None:
+def _freeze_after_collection(phase: str, info: dict[str, Any]) -> None:
     if phase == "stop":
         gc.freeze()
 

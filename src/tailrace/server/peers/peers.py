@@ -116,7 +116,7 @@ class Peers:
             if line is None:
                 line = self._lines[request.peer] = _Line(request.peer)
             line.queue.append((request, now + request.timeout_ms))
-            self._note(now + request.timeout_ms)
+            self._note_deadline(now + request.timeout_ms)
             touched[request.peer] = line
         for line in touched.values():
             self._progress(line, now)
@@ -169,7 +169,7 @@ class Peers:
         not search all peers."""
         return 0 if self._ended else self._due_ms
 
-    def _note(self, due_ms: int) -> None:
+    def _note_deadline(self, due_ms: int) -> None:
         if self._due_ms is None or due_ms < self._due_ms:
             self._due_ms = due_ms
 
@@ -212,7 +212,7 @@ class Peers:
                 if now >= line.rest_until_ms:
                     self._resolve(line)
                 else:
-                    self._note(line.rest_until_ms)
+                    self._note_deadline(line.rest_until_ms)
             return
         if connection.session_ms and not line.session_until_ms:
             line.session_until_ms = now + connection.session_ms
@@ -288,7 +288,7 @@ class Peers:
             self._lost(line, errno.errorcode.get(code, str(code)))
             return
         line.connect_until_ms = self._timer_ms() + CONNECT_MS_MAX
-        self._note(line.connect_until_ms)
+        self._note_deadline(line.connect_until_ms)
         line.session_until_ms = 0
         security = PLAIN_TEXT if self._security is None else self._security.of(line.peer)
         connection = line.connection = PeerConnection(made, self._client_id, line.peer.host, security)

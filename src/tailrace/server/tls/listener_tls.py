@@ -48,7 +48,9 @@ def tls_of_listener(properties: Mapping[str, str], name: str, protocol: str) -> 
         )
     # As in Kafka: if clients use SASL, a certificate is requested only if the listener's own setting requires it.
     asked = (
-        settings if protocol == "SSL" else {"ssl.client.auth": properties.get(_own(name, "ssl.client.auth"), "none")}
+        settings
+        if protocol == "SSL"
+        else {"ssl.client.auth": properties.get(_listener_key(name, "ssl.client.auth"), "none")}
     )
     client_auth = asked.get("ssl.client.auth", "none").lower()
     if client_auth not in _CLIENT_AUTH:
@@ -82,7 +84,7 @@ def _context(identity: Tls, client_auth: str, settings: Mapping[str, str]) -> ss
     return made
 
 
-def _own(name: str, key: str) -> str:
+def _listener_key(name: str, key: str) -> str:
     return f"{PREFIX}{name.lower()}.{key}"
 
 

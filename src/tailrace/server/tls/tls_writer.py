@@ -30,7 +30,7 @@ class TlsWriter(ResponseWriter):
             total += target.flush()
             if target.unsent or not queued or total >= SEND_BYTES_MAX:
                 break
-            piece = self._take(slices)
+            piece = self._take_piece(slices)
             queued -= len(piece)
             target.write(piece)
         self._encrypted = target.unsent
@@ -39,7 +39,7 @@ class TlsWriter(ResponseWriter):
             self._pin(slices)
         return total
 
-    def _take(self, slices: SliceSender) -> bytes | bytearray | memoryview:
+    def _take_piece(self, slices: SliceSender) -> bytes | bytearray | memoryview:
         """Return the next bytes of the queue."""
         queue = self._queue
         pieces: list[bytes | bytearray | memoryview] = []

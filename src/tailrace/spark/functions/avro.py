@@ -53,9 +53,9 @@ class AvroDecoder:
         self._reader_text = reader_schema
         self._source = schemas if isinstance(schemas, str) else dict(schemas)
         self._is_permissive = is_permissive
-        self._forget()
+        self._reset_schemas()
 
-    def _forget(self) -> None:
+    def _reset_schemas(self) -> None:
         self._schemas = Schemas(self._source)
         self._reader: Any = None
         self._writers: dict[int, Any] = {}
@@ -65,7 +65,7 @@ class AvroDecoder:
 
     def __setstate__(self, state: tuple[str, str | dict[int, str], bool]) -> None:
         self._reader_text, self._source, self._is_permissive = state
-        self._forget()
+        self._reset_schemas()
 
     def decode(self, value: bytes | None) -> Any:
         if value is None:

@@ -58,14 +58,14 @@ class DelayedRemoteListOffsets(DelayedOperation):
         answers = [poll() for poll in self._polls]
         if any(answer is None for answer in answers):
             return False
-        self._end(answers, now_ms)
+        self._finish(answers, now_ms)
         return True
 
     def expire(self, now_ms: int) -> None:
         answers = [poll() for poll in self._polls]
         self._expired(sum(answer is None for answer in answers))
-        self._end(answers, now_ms)
+        self._finish(answers, now_ms)
 
-    def _end(self, answers: Sequence[TimeAnswer | None], now_ms: int) -> None:
+    def _finish(self, answers: Sequence[TimeAnswer | None], now_ms: int) -> None:
         ended = zip(self._lookups, answers, strict=True)
         self._ended([(lookup, answer or _TIMED_OUT) for lookup, answer in ended], now_ms)

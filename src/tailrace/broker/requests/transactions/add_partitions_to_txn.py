@@ -37,7 +37,7 @@ _FENCED_FROM = 2
 _BATCHES_FROM = first_version_with("AddPartitionsToTxnRequest", "transactions")
 
 
-class _Asked(NamedTuple):
+class _RequestedTransaction(NamedTuple):
     """One transaction's part of a request."""
 
     transactional_id: str
@@ -48,7 +48,7 @@ class _Asked(NamedTuple):
 
 
 _Add: TypeAlias = Callable[
-    [_Asked, ErrorCode | Sequence[ErrorCode], int], None
+    [_RequestedTransaction, ErrorCode | Sequence[ErrorCode], int], None
 ]  # one error for all partitions, or one for each
 
 
@@ -63,13 +63,13 @@ def handle(
 ) -> AddPartitionsToTxnResponse | None:
     if request.version >= _BATCHES_FROM:
         check_cluster(request, Operation.CLUSTER_ACTION, permissions=permissions)
-    asked = _asked(request)
+    asked = _requested_transactions(request)
     if not asked:
         return AddPartitionsToTxnResponse()
     waiting = request.without_body()
     results: list[Result] = []
 
-    def add(one: _Asked, errors: ErrorCode | Sequence[ErrorCode], now_ms: int) -> None:
+    def add(one: _RequestedTransaction, errors: ErrorCode | Sequence[ErrorCode], now_ms: int) -> None:
         results.append(_result(one, errors))
         if len(results) < len(asked):
             return
@@ -86,13 +86,13 @@ def handle(
     return None
 
 
-def _asked(request: Request) -> list[_Asked]:
+def _requested_transactions(request: Request) -> list[_RequestedTransaction]:
     body: AddPartitionsToTxnRequest = request.body
     if request.version < _BATCHES_FROM:
         producer = ProducerIdAndEpoch(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
         topics = body.v3_and_below_topics
         return [
-            _Asked(
+            _RequestedTransaction(
                 body.v3_and_below_transactional_id,
                 producer,
                 [topic.name for topic in topics],
@@ -101,7 +101,7 @@ def _asked(request: Request) -> list[_Asked]:
             )
         ]
     return [
-        _Asked(
+        _RequestedTransaction(
             one.transactional_id,
             ProducerIdAndEpoch(one.producer_id, one.producer_epoch),
             [topic.name for topic in one.topics],
@@ -118,7 +118,7 @@ def _partitions(topics: Sequence[AddPartitionsToTxnRequest.AddPartitionsToTxnTop
 
 def _add_to_transaction(
     request: Request,
-    one: _Asked,
+    one: _RequestedTransaction,
     add: _Add,
     now_ms: int,
     *,
@@ -165,7 +165,7 @@ def _topic_error(
     return ErrorCode.NONE if controller.image.partition(key) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _result(one: _Asked, errors: ErrorCode | Sequence[ErrorCode]) -> Result:
+def _result(one: _RequestedTransaction, errors: ErrorCode | Sequence[ErrorCode]) -> Result:
     topics: dict[str, list[PartitionResult]] = {}
     if isinstance(errors, ErrorCode):
         topics = {name: [] for name in one.topics}  # as in Kafka, including topics without partitions

@@ -123,13 +123,13 @@ class PatternSubscriptions:
             if group is None:
                 return None
             if lookup.run_slice():
-                return self._found(group, lookup.found, image.offset, now_ms)
+                return self._store_matches(group, lookup.found, image.offset, now_ms)
             self._timers.schedule(key, now_ms + SLICE_INTERVAL_MS, run_slice)
             return None
 
         return run_slice(now_ms)
 
-    def _found(
+    def _store_matches(
         self, group: ConsumerGroup, found: Mapping[str, Set[str]], version: int, now_ms: int
     ) -> StateChange[None]:
         """Store what a lookup in the image of that version found, and bump the group epoch if anything has changed."""

@@ -41,9 +41,9 @@ class _UnevenAssignment:
             for topic, partitions in assigned.items():
                 for partition in partitions if topic in topics else ():
                     if partition < partition_counts[topic]:
-                        self._give(topic, partition, index)
+                        self._assign(topic, partition, index)
 
-    def _give(self, topic: bytes, partition: int, index: int) -> None:
+    def _assign(self, topic: bytes, partition: int, index: int) -> None:
         owners = self._owners[topic]
         before = owners[partition]
         if before is not None:
@@ -82,7 +82,7 @@ class _UnevenAssignment:
         heapify(least)
         for partition in free:
             _, index = least[0]
-            self._give(topic, partition, index)
+            self._assign(topic, partition, index)
             heapreplace(least, (self._loads[index], index))
 
     def _balance(self, topic: bytes) -> bool:
@@ -111,7 +111,7 @@ class _UnevenAssignment:
             if -load - low <= 1:
                 break
             partition = owned[giver].pop()
-            self._give(topic, partition, taker)
+            self._assign(topic, partition, taker)
             moved = True
             heapreplace(most, (-self._loads[giver], giver))
             heapreplace(least, (self._loads[taker], taker))

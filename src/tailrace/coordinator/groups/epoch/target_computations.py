@@ -105,7 +105,7 @@ class TargetComputations(Generic[G, A]):
         computation = _Computation(
             target,
             lambda now_ms: self._timers.schedule(("target", group_id), now_ms, write),
-            lambda: self._drop(group_id),
+            lambda: self._drop_running(group_id),
         )
         self._running[group_id] = computation
         self._submit(computation)
@@ -121,7 +121,7 @@ class TargetComputations(Generic[G, A]):
             or group.target_epoch >= target.epoch
             or not computation.members.keys() <= group.members.keys()
         ):
-            self._drop(group_id)
+            self._drop_running(group_id)
             return None
         records: list[CoordinatorRecord] = [
             self._records.target_record(group_id, member_id, share) for member_id, share in computation.take()
@@ -132,7 +132,7 @@ class TargetComputations(Generic[G, A]):
 
         def done(error: ErrorCode, now_ms: int) -> None:
             if is_last or error is not ErrorCode.NONE:
-                self._drop(group_id)
+                self._drop_running(group_id)
                 if error is ErrorCode.NONE:
                     log_target(group_id, target, len(computation.members))
             else:
@@ -140,7 +140,7 @@ class TargetComputations(Generic[G, A]):
 
         return StateChange(records, None, on_done=done)
 
-    def _drop(self, group_id: str) -> None:
+    def _drop_running(self, group_id: str) -> None:
         self._running.pop(group_id, None)
 
 

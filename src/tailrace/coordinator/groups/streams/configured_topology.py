@@ -132,12 +132,12 @@ class _PartitionCounts:
         self._decided.update(changelogs)
         return self._decided
 
-    def _known(self, topic: str) -> int | None:
+    def _partition_count(self, topic: str) -> int | None:
         found = self._image.topics.get(topic)
         return self._decided.get(topic) if found is None else len(found.partitions)
 
     def _count(self, topic: str) -> int:
-        count = self._known(topic)
+        count = self._partition_count(topic)
         if count is None:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         return count
@@ -156,7 +156,7 @@ class _PartitionCounts:
                     if sink in counts:
                         continue
                     found = [counts.get(info.name) for info in one.repartition_source_topics]
-                    found += [self._known(topic) for topic in one.source_topics]
+                    found += [self._partition_count(topic) for topic in one.source_topics]
                     known = [count for count in found if count is not None]
                     if known:
                         counts[sink] = max(known)

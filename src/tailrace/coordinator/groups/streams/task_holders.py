@@ -22,14 +22,14 @@ class TaskHolders:
 
     def put(self, member: StreamsMember) -> None:
         for tasks in (member.assigned, member.to_revoke):
-            for task in _each(tasks.active):
+            for task in _task_ids(tasks.active):
                 self._active[task] = member.process_id
             for key in _copies(tasks):
                 self._copies[key].add(member.process_id)
 
     def remove(self, member: StreamsMember) -> None:
         for tasks in (member.assigned, member.to_revoke):
-            for task in _each(tasks.active):
+            for task in _task_ids(tasks.active):
                 if self._active.get(task) == member.process_id:
                     del self._active[task]
             for key in _copies(tasks):
@@ -38,11 +38,11 @@ class TaskHolders:
                     del self._copies[key]
 
 
-def _each(tasks: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+def _task_ids(tasks: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     return ((name, partition) for name, partitions in tasks.items() for partition in partitions)
 
 
 def _copies(tasks: HeldTasks) -> Iterator[tuple[str, int, bool]]:
     for kind, sets in ((False, tasks.standby), (True, tasks.warmup)):
-        for name, partition in _each(sets):
+        for name, partition in _task_ids(sets):
             yield name, partition, kind

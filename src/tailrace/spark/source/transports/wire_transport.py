@@ -136,7 +136,7 @@ class FetchSlice:
                 try:
                     fetched = fetch(cluster, {partition: position}, options)[partition]
                 except OffsetOutOfRange:
-                    position = self._gone(cluster, position, fail_on_data_loss)
+                    position = self._offset_after_loss(cluster, position, fail_on_data_loss)
                     columns.skip_to(position)
                     continue
                 except UnknownTopic:
@@ -146,7 +146,7 @@ class FetchSlice:
                 except ClientError as error:
                     text = f"{partition} cannot be read from offset {position} on: {error}"
                     raise Unreadable(text, is_transient=error.is_retriable) from None
-                yield from self._put(fetched, columns)
+                yield from self._put_batches(fetched, columns)
                 before, position = position, max(position, columns.next_offset)
                 readable_end = fetched.readable_end(options.isolation)
                 if position > before:
@@ -162,7 +162,7 @@ class FetchSlice:
                         raise OffsetRangeLost(partition, position, end, f"the log can be read up to {readable_end}")
                     return
 
-    def _gone(self, cluster: ClusterClient, position: Offset, fail_on_data_loss: bool) -> Offset:
+    def _offset_after_loss(self, cluster: ClusterClient, position: Offset, fail_on_data_loss: bool) -> Offset:
         """Return the offset to continue at if the broker does not have `position`, or raise OffsetRangeLost."""
         partition, _, end = self.range
         with as_source_errors(self.wire.bootstrap):
@@ -175,7 +175,7 @@ class FetchSlice:
             raise OffsetRangeLost(partition, position, end, "the log ends before these offsets")
         return end
 
-    def _put(self, fetched: FetchedPartition, columns: BatchTaker) -> Iterator[None]:
+    def _put_batches(self, fetched: FetchedPartition, columns: BatchTaker) -> Iterator[None]:
         columns.leave_out(_aborted_ranges(fetched))
         place, size = 0, len(fetched.records)
         try:

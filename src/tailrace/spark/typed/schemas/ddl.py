@@ -73,7 +73,7 @@ class _Reader:
             return True
         return False
 
-    def _take(self, token: str) -> None:
+    def _expect(self, token: str) -> None:
         if not self._skip(token):
             found = self._tokens[self._at] if self._at < len(self._tokens) else "the end"
             raise SchemaRefused(f"the schema has {found!r} where {token!r} is expected")
@@ -85,7 +85,7 @@ class _Reader:
             if end and self._skip(end):
                 break
             if found:
-                self._take(",")
+                self._expect(",")
             name = self._next()
             if not name or name in "<>(),:":
                 raise SchemaRefused(f"the schema has {name or 'its end'!r} where the name of a column is expected")
@@ -95,7 +95,7 @@ class _Reader:
             kind = self._type(name, depth)
             is_required = self._skip("not")
             if is_required:
-                self._take("null")
+                self._expect("null")
             found.append(pa.field(name, kind))
         return found
 
@@ -103,12 +103,12 @@ class _Reader:
         self._budget.spend(name, depth)
         word = self._next().lower()
         if word == "struct":
-            self._take("<")
+            self._expect("<")
             return pa.struct(self.fields(">", depth + 1))
         if word == "array":
-            self._take("<")
+            self._expect("<")
             kind = self._type(name, depth + 1)
-            self._take(">")
+            self._expect(">")
             return pa.list_(kind)
         if word in ("decimal", "dec", "numeric"):
             return self._decimal(name)
@@ -123,7 +123,7 @@ class _Reader:
             digits = [self._next()]
             if self._skip(","):
                 digits.append(self._next())
-            self._take(")")
+            self._expect(")")
             if not all(one.isascii() and one.isdigit() and len(one) < 3 for one in digits):
                 raise SchemaRefused(f"column {name} has decimal({','.join(digits)}); write decimal(10,2)")
             precision, scale = int(digits[0]), int(digits[1]) if len(digits) > 1 else 0
