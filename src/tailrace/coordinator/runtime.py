@@ -32,8 +32,8 @@ from tailrace.coordinator.failures import Failures
 from tailrace.coordinator.loading import Loading
 from tailrace.coordinator.shard import CoordinatorShard, RecordReplay, StateChange
 from tailrace.coordinator.shard_place import ShardPlace, ShardState
-from tailrace.coordinator.shard_writer import ShardWriter, Unreplayed, coordinator_error
-from tailrace.coordinator.timers import Alarm, Due, Timers
+from tailrace.coordinator.shard_writer import ReplayFailed, ShardWriter, coordinator_error
+from tailrace.coordinator.timers import Alarm, DueTimer, Timers
 from tailrace.diagnostics.internal_errors import is_fatal
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
@@ -263,7 +263,7 @@ class CoordinatorRuntime(Generic[S]):
     def _refuse(self, place: ShardPlace[S], operation: str, error: Exception, refuse: Refuse, now_ms: int) -> None:
         """Refuse a request with its KafkaError, or with UNKNOWN_SERVER_ERROR for an unexpected one, as Kafka does."""
         if not isinstance(error, KafkaError):
-            if isinstance(error, Unreplayed):
+            if isinstance(error, ReplayFailed):
                 self._load_again(place, error.reason, now_ms)
             else:
                 self.failures.note_operation(operation, place.key, error, now_ms)
@@ -374,7 +374,7 @@ class CoordinatorRuntime(Generic[S]):
         while self._loading and now_ms >= self._load_ms:
             self._load(LOAD_BYTES, now_ms)
 
-    def _run_due(self, place: ShardPlace[S], due: Due, now_ms: int) -> None:
+    def _run_due(self, place: ShardPlace[S], due: DueTimer, now_ms: int) -> None:
         def refuse(_: KafkaError, now_ms: int) -> None:
             if place.state is ShardState.ACTIVE and due.key not in place.timers:
                 place.timers.schedule(due.key, now_ms + RETRY_MS, due.operation)
@@ -391,7 +391,7 @@ class CoordinatorRuntime(Generic[S]):
         """Apply `operation(shard, log end, now_ms)` to every loaded shard. No request waits for it."""
         for place in tuple(self._places.values()):
             if place.state is ShardState.ACTIVE:
-                self._run_due(place, Due(operation, partial(operation, place.shard, place.writer.end)), now_ms)
+                self._run_due(place, DueTimer(operation, partial(operation, place.shard, place.writer.end)), now_ms)
 
 
 def _nothing(_: Any, __: int) -> None:

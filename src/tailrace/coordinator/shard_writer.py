@@ -2,7 +2,7 @@
 
     KafkaError           the log refused the batch: nothing was written
     UnwritableMessage    a record does not fit its format: nothing was written
-    Unreplayed           the log may contain records that are not in the shard: the shard must be loaded again
+    ReplayFailed           the log may contain records that are not in the shard: the shard must be loaded again
 
 `coordinator_error` maps an error of the log to the error for clients.
 """
@@ -40,7 +40,7 @@ def coordinator_error(code: ErrorCode) -> ErrorCode:
     return _CLIENT_ERRORS.get(code, code)
 
 
-class Unreplayed(Exception):
+class ReplayFailed(Exception):
     """An append or a replay failed, so log and memory may differ."""
 
     def __init__(self, reason: Exception) -> None:
@@ -117,8 +117,8 @@ class ShardWriter:
         except KafkaError:
             raise  # nothing was written
         except Exception as error:
-            raise Unreplayed(error) from error
+            raise ReplayFailed(error) from error
         try:
             replay(self.end)
         except Exception as error:
-            raise Unreplayed(error) from error
+            raise ReplayFailed(error) from error

@@ -15,7 +15,7 @@ from tailrace.coordinator.shard import StateChange
 TimedOperation: TypeAlias = Callable[[int], "StateChange[Any] | None"]  # now_ms → a change, or None
 
 
-class Due(NamedTuple):
+class DueTimer(NamedTuple):
     key: Hashable
     operation: TimedOperation
 
@@ -99,12 +99,12 @@ class Timers:
     def end_run(self) -> None:
         self._earliest_ms = None
 
-    def take_due(self, now_ms: int) -> Due | None:
+    def take_due(self, now_ms: int) -> DueTimer | None:
         """Remove and return the first timer whose deadline has passed."""
         while (placed_ms := self.next_deadline_ms()) is not None and placed_ms <= now_ms:
             _, _, key, timer = heappop(self._heap)
             if timer.deadline_ms <= now_ms:
                 del self._timers[key]
-                return Due(key, timer.operation)
+                return DueTimer(key, timer.operation)
             self._place(key, timer)
         return None

@@ -42,7 +42,7 @@ class _Sample:
         self.value = 0.0
 
 
-class Observed(NamedTuple):
+class ObservedRate(NamedTuple):
     per_second: float
     window_ms: int  # the length of the window of this rate
 
@@ -65,7 +65,7 @@ class Rate:
         sample.value += value
         sample.last_ms = now_ms
 
-    def observe(self, now_ms: int) -> Observed:
+    def observe(self, now_ms: int) -> ObservedRate:
         """Return the current rate. Samples whose last value is older than the window are not counted."""
         samples, size_ms = self._windows
         expired_ms = now_ms - samples * size_ms
@@ -76,7 +76,7 @@ class Rate:
             total += sample.value
             oldest_ms = min(oldest_ms, sample.start_ms)
         window_ms = self._window_ms(now_ms - oldest_ms)
-        return Observed(total / (window_ms / 1_000), window_ms)
+        return ObservedRate(total / (window_ms / 1_000), window_ms)
 
     def _window_ms(self, elapsed_ms: int) -> int:
         samples, size_ms = self._windows

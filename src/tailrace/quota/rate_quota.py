@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from tailrace.quota.limits import Owner, QuotaLimits, Quotas
-from tailrace.quota.rate import Observed, Rate, Windows
+from tailrace.quota.rate import ObservedRate, Rate, Windows
 
 INT_MAX: Final = 2**31 - 1
 
 
-def throttle_ms(observed: Observed, limit: float, longest_ms: int = INT_MAX) -> int:
+def throttle_ms(observed: ObservedRate, limit: float, longest_ms: int = INT_MAX) -> int:
     """Return the throttle time after which the rate is within the limit without further usage; 0 if it is already."""
     if observed.per_second <= limit:
         return 0

@@ -23,7 +23,7 @@ from tailrace.records.record import Record, iter_records
 AddHeader = Callable[[Record], tuple[str, bytes]]
 
 
-class Resent(NamedTuple):
+class ResentBatches(NamedTuple):
     data: bytes
     records: int
     next_offset: int  # in the source log: the next offset to send
@@ -32,10 +32,10 @@ class Resent(NamedTuple):
 
 def as_produced(
     batch: RecordBatch | Message, start: int, end: int, add_header: AddHeader | None = None
-) -> Resent | None:
+) -> ResentBatches | None:
     """Return the part of a batch in [start, end) as a batch to produce, None if that is empty."""
     if isinstance(batch, RecordBatch) and add_header is None and _can_be_copied(batch, start, end):
-        return Resent(_copied(batch), batch.record_count, batch.next_offset, False)
+        return ResentBatches(_copied(batch), batch.record_count, batch.next_offset, False)
     kept = [record for record in _records(batch) if start <= record.offset < end]
     if not kept:
         return None
@@ -43,10 +43,10 @@ def as_produced(
     for record in kept:
         headers = [*record.headers, add_header(record)] if add_header is not None else record.headers
         builder.append(record.timestamp, record.key, record.value, headers)
-    return Resent(builder.build(), len(kept), kept[-1].offset + 1, True)
+    return ResentBatches(builder.build(), len(kept), kept[-1].offset + 1, True)
 
 
-def halves(batch: Resent) -> tuple[Resent, Resent] | None:
+def halves(batch: ResentBatches) -> tuple[ResentBatches, ResentBatches] | None:
     """Split a batch that is too large for its receiver into two. Return None if it is a single record."""
     if batch.records < 2:
         return None
@@ -57,7 +57,7 @@ def halves(batch: Resent) -> tuple[Resent, Resent] | None:
         builder = BatchBuilder(codec=whole.codec)
         for record in part:
             builder.append(record.timestamp, record.key, record.value, record.headers)
-        parts.append(Resent(builder.build(), len(part), batch.next_offset, True))
+        parts.append(ResentBatches(builder.build(), len(part), batch.next_offset, True))
     return parts[0], parts[1]
 
 

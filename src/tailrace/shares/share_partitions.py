@@ -24,7 +24,7 @@ from tailrace.replication.partition import Partition
 from tailrace.shares.acknowledging import Acknowledgement, acknowledge, release
 from tailrace.shares.delivery_settings import DeliverySettings
 from tailrace.shares.share_partition import NO_OFFSET, Activity, Change, SharePartition
-from tailrace.shares.start_offset import RunBeside, StartOffsets
+from tailrace.shares.start_offset import RunOnWorker, StartOffsets
 from tailrace.shares.state.persisted_state import PersistedState, SharePartitionKey, ShareWrite
 from tailrace.waiting.purgatory import Purgatory
 
@@ -84,14 +84,14 @@ class SharePartitions:
         persister: Persister,
         purgatory: Purgatory,
         settings: Callable[[str], DeliverySettings],
-        run_beside: RunBeside,
+        run_on_worker: RunOnWorker,
         remote_read: RemoteRead,
     ) -> None:
         """`remote_read(partition, offset, max_bytes, wants_aborted, now_ms)` returns records from the remote store, an
         error, or None while it reads."""
         self.partitions = partitions
         self.remote_read = remote_read
-        self._start_offsets = StartOffsets(run_beside)
+        self._start_offsets = StartOffsets(run_on_worker)
         self.purgatory = purgatory
         self.settings = settings
         self._persister = persister

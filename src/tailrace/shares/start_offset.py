@@ -28,7 +28,7 @@ _MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_0
 
 
 # (run, apply(result, now_ms), failed(error, now_ms)): call `run` on any thread, then `apply` on the loop's thread
-RunBeside: TypeAlias = Callable[
+RunOnWorker: TypeAlias = Callable[
     [Callable[[], Any], Callable[[Any, int], None], Callable[[BaseException, int], None]], None
 ]
 
@@ -43,8 +43,8 @@ class _Question(NamedTuple):
 
 
 class StartOffsets:
-    def __init__(self, run_beside: RunBeside) -> None:
-        self._run_beside = run_beside
+    def __init__(self, run_on_worker: RunOnWorker) -> None:
+        self._run_on_worker = run_on_worker
         self._questions: deque[_Question] = deque()
         self._is_searching = False
 
@@ -79,7 +79,7 @@ class StartOffsets:
         """Return the result of a search, or search a batch for it."""
         if isinstance(search, BatchSearch):
             self._is_searching = True
-            self._run_beside(search.find, partial(self._searched, question, search), partial(self._failed, question))
+            self._run_on_worker(search.find, partial(self._searched, question, search), partial(self._failed, question))
         elif search is None or search.offset >= question.partition.log.high_watermark:
             reason = f"Offset for timestamp not found for topic partition: {question.partition.key}"
             question.refuse(KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, reason), now_ms)

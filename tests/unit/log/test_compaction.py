@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tailrace.log.compaction.cleaned_transactions import CleanedTransactions
-from tailrace.log.compaction.compaction import KeyScan, LastRecord, LatestOffsets, Survivors
+from tailrace.log.compaction.compaction import KeyScan, LastRecord, LatestOffsets, SurvivingRecords
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.records.batch import Codec, CorruptBatch, RecordBatch, split_batches
 from tailrace.records.builder import BatchBuilder
@@ -50,7 +50,7 @@ def compact(
     scan = KeyScan(latest, start_offset, transactions[0])
     scanned = scan.add(data, 0, len(data))
     assert scan.is_full or scanned == len(data)
-    survivors = Survivors(
+    survivors = SurvivingRecords(
         latest,
         transactions=transactions[1],
         last_records=last_records or {},

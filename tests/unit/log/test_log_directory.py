@@ -288,7 +288,7 @@ def test_many_deleted_folders_are_renamed_before_logs_of_the_same_names_are_crea
     creation = LogCreation(
         directory, [NewLog(keys[0], TopicConfig())], NOW_MS, lambda news, now_ms: created.extend(news), lambda *_: None
     )
-    directory.run_beside(creation, NOW_MS)
+    directory.run_on_worker(creation, NOW_MS)
     while waiting:
         work = waiting.pop(0)
         work.apply(work.run(), NOW_MS)

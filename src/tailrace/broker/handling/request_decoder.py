@@ -76,14 +76,14 @@ class RequestDecoder:
                 return self._read(frame, header, position, ELEMENTS_AT_ONCE)
             except TooManyElements:
                 pass
-        self._decode_beside(frame, header, position, context, respond)
+        self._decode_by_chore(frame, header, position, context, respond)
         return None
 
     def _read(self, frame: Buffer, header: RequestHeader, position: int, elements_max: int) -> Any:
         key, version = header.api_key, header.api_version
         return self._flattened(key, version, request_class(key).read(frame, version, position, elements_max)[0])
 
-    def _decode_beside(
+    def _decode_by_chore(
         self,
         frame: Buffer,
         header: RequestHeader,

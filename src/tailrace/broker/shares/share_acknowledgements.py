@@ -135,7 +135,7 @@ def acknowledge_all(
                     for batch in batches
                 ]
     if any(acknowledged.values()):
-        return (yield from _Gathering(shares, key, acknowledged, verdicts, answer).start(now_ms))
+        return (yield from _PendingVerdicts(shares, key, acknowledged, verdicts, answer).start(now_ms))
     answer(verdicts, now_ms)  # as in Kafka: partitions without acknowledgements are only reported together with others
     return now_ms
 
@@ -156,7 +156,7 @@ def _is_valid(batches: Sequence[_Batch], request: Request) -> bool:
     return True
 
 
-class _Gathering:
+class _PendingVerdicts:
     """The acknowledgements of one request, and the verdicts that are known so far."""
 
     def __init__(

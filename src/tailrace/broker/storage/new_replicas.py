@@ -121,7 +121,7 @@ class NewReplicas:
                 if at_once:
                     run_now(work, now_ms)
                 else:
-                    directory.run_beside(work, now_ms)
+                    directory.run_on_worker(work, now_ms)
 
     def _look_up_announced(self, now_ms: int) -> None:
         """Look up the next group of announced partitions."""

@@ -48,7 +48,7 @@ class EndRequest(NamedTuple):
     client_version: int
 
 
-class Ended(NamedTuple):
+class EndResult(NamedTuple):
     """The producer id and epoch that the client continues with; both -1 before KIP-890."""
 
     producer_id: ProducerId = NO_PRODUCER_ID
@@ -57,14 +57,14 @@ class Ended(NamedTuple):
 
 def plan_end(
     transaction: Transaction, request: EndRequest, new_producer_id: Callable[[], ProducerId], now_ms: int
-) -> Facts | Ended:
+) -> Facts | EndResult:
     """Return the state to write, or the response to a retry. Raise KafkaError if the request is refused."""
     if request.client_version < BUMPS_EPOCH_FROM:
         return _plan_end_v1(transaction, request, now_ms)
     return _plan_end_v2(transaction, request, new_producer_id, now_ms)
 
 
-def _plan_end_v1(transaction: Transaction, request: EndRequest, now_ms: int) -> Facts | Ended:
+def _plan_end_v1(transaction: Transaction, request: EndRequest, now_ms: int) -> Facts | EndResult:
     facts = transaction.facts
     if facts.producer_id != request.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -77,14 +77,14 @@ def _plan_end_v1(transaction: Transaction, request: EndRequest, now_ms: int) -> 
             is_commit=request.is_commit, client_version=0, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms
         )
     if facts.state is (_S.COMPLETE_COMMIT if request.is_commit else _S.COMPLETE_ABORT):
-        return Ended()
+        return EndResult()
     _refuse_while_ending(facts, request)
     raise _invalid_state(transaction, request)
 
 
 def _plan_end_v2(
     transaction: Transaction, request: EndRequest, new_producer_id: Callable[[], ProducerId], now_ms: int
-) -> Facts | Ended:
+) -> Facts | EndResult:
     facts = transaction.facts
     if transaction.pending is not None:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -109,7 +109,7 @@ def _plan_end_v2(
     is_open = facts.state is _S.ONGOING
     if not is_open and is_retry:
         if facts.state is (_S.COMPLETE_COMMIT if request.is_commit else _S.COMPLETE_ABORT):
-            return Ended(facts.producer_id, facts.producer_epoch)
+            return EndResult(facts.producer_id, facts.producer_epoch)
         raise _invalid_state(transaction, request)
     if not is_open and request.is_commit:
         raise _invalid_state(transaction, request)

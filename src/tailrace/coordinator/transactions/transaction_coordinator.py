@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from tailrace.coordinator.key_partition import partition_of
 from tailrace.coordinator.runtime import CoordinatorRuntime
 from tailrace.coordinator.shard import StateChange
-from tailrace.coordinator.transactions.ending import Ended, EndRequest
+from tailrace.coordinator.transactions.ending import EndRequest, EndResult
 from tailrace.coordinator.transactions.markers import RETRY_MS, Markers, TransactionEnd
 from tailrace.coordinator.transactions.sweep import Sweep
 from tailrace.coordinator.transactions.transaction import Facts
@@ -55,7 +55,7 @@ class TransactionConfig(NamedTuple):
 
 class EndAnswer(NamedTuple):
     error: ErrorCode
-    ended: Ended = Ended()
+    ended: EndResult = EndResult()
 
 
 def _none_elsewhere(_: Markers, __: int) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from tailrace.coordinator.shard import CoordinatorRecord, Part, StateChange
-from tailrace.coordinator.transactions.ending import Ended, EndRequest, plan_end
+from tailrace.coordinator.transactions.ending import EndRequest, EndResult, plan_end
 from tailrace.coordinator.transactions.markers import TransactionEnd
 from tailrace.coordinator.transactions.transaction import (
     BUMPS_EPOCH_FROM,
@@ -195,13 +195,13 @@ class TransactionShard:
             one: ErrorCode.NONE if one in facts.partitions else ErrorCode.TRANSACTION_ABORTABLE for one in partitions
         }
 
-    def end(self, transactional_id: str, request: EndRequest, now_ms: int) -> StateChange[Ended]:
+    def end(self, transactional_id: str, request: EndRequest, now_ms: int) -> StateChange[EndResult]:
         self._check_version(request.client_version)
         transaction = self._find(transactional_id)
         plan = plan_end(transaction, request, lambda: self._settings.new_producer_id(now_ms), now_ms)
-        if isinstance(plan, Ended):
+        if isinstance(plan, EndResult):
             return StateChange((), plan)
-        next_identity = Ended(*Transaction.after_end(plan)) if plan.bumps_epoch else Ended()
+        next_identity = EndResult(*Transaction.after_end(plan)) if plan.bumps_epoch else EndResult()
         return self._step(transaction, plan, next_identity, lambda now_ms: self._send_markers(transaction, now_ms))
 
     def _fence(self, transaction: Transaction, response: R, now_ms: int) -> StateChange[R]:

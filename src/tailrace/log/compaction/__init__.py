@@ -5,7 +5,7 @@ them in.
 
     cleaner.py               compacts one log, group by group
     cleaner_range.py         DirtyRange: the dirty part of a log, and if cleaning is due
-    compaction.py            decides which records are kept: KeyScan, Survivors
+    compaction.py            decides which records are kept: KeyScan, SurvivingRecords
     cleaner_kernels.py       the loops over records of both passes, compiled
     cleaned_segment.py       writes a cleaned segment with its indexes
     cleaned_transactions.py  the transactions of the batches that are cleaned

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import zip_longest
 
 from tailrace.log.compaction.cleaned_transactions import CleanedTransactions
-from tailrace.log.compaction.compaction import LastRecord, LatestOffsets, Survivors
+from tailrace.log.compaction.compaction import LastRecord, LatestOffsets, SurvivingRecords
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import File, Files, join
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
@@ -51,7 +51,7 @@ class GroupWriter:
         self._transactions = transactions
         self._aborted = aborted
         self._walk = walk
-        self.survivors = Survivors(
+        self.survivors = SurvivingRecords(
             latest,
             transactions=transactions,
             last_records=rules.last_records,

@@ -3,7 +3,7 @@
 There are two passes over whole batches in offset order. The loops over records are in `cleaner_kernels.py`:
 
     KeyScan    the dirty part: store the latest offset of every key, until the end or until the map is full
-    Survivors  everything up to the end of the first pass: write the remaining records
+    SurvivingRecords  everything up to the end of the first pass: write the remaining records
 
 A record after the end of the first pass stays. A record before it stays if it has a key, is the latest of that key, and
 is not a tombstone that is due for removal. Records without a key are removed. Whole batches are judged before their
@@ -40,7 +40,7 @@ from tailrace.records.codecs.compression import compress
 from tailrace.records.legacy import Message
 from tailrace.records.record import Record, TimestampType, iter_records, uncompressed_payload
 
-__all__ = ["KeyScan", "LastRecord", "LatestOffsets", "Survivors", "WrittenBatch"]
+__all__ = ["KeyScan", "LastRecord", "LatestOffsets", "SurvivingRecords", "WrittenBatch"]
 
 _INT32 = Struct(">i")
 _SMALLEST_BATCH = 26
@@ -130,7 +130,7 @@ class KeyScan:
             self.records_read += 1
 
 
-class Survivors:
+class SurvivingRecords:
     """The second pass, up to `end_offset`, the end of the range that is cleaned."""
 
     def __init__(

@@ -246,13 +246,13 @@ class LogDirectory:
         else:
             for first in range(0, len(wanted), RENAMED_AT_ONCE):
                 group = wanted[first : first + RENAMED_AT_ONCE]
-                self.run_beside(LogRenames(group, self._remove_later, self._work.on_failure), now_ms)
+                self.run_on_worker(LogRenames(group, self._remove_later, self._work.on_failure), now_ms)
         # The checkpoints of a log are kept while the log may return after a crash. They are removed before a new log of
         # the same name is created.
         sync = Task(partial(self._files.sync_directory, self.path), self._work.on_failure)
-        self.run_beside(sync, now_ms)
+        self.run_on_worker(sync, now_ms)
         self.checkpoint_soon(now_ms)
-        self.run_beside(sync, now_ms)
+        self.run_on_worker(sync, now_ms)
 
     def delete_future(self, log: PartitionLog, now_ms: int) -> None:
         """Delete a copy that is no longer needed."""
@@ -312,7 +312,7 @@ class LogDirectory:
         submit = retrying_submit(submit, self._deferred.add, on_failure)
         self._work.begin(submit, on_failure, self.logs.values())
 
-    def run_beside(self, work: Chore, now_ms: int) -> None:
+    def run_on_worker(self, work: Chore, now_ms: int) -> None:
         """Run work on another thread if there is one, otherwise here and now."""
         self._work.add(work, now_ms)
 
@@ -334,12 +334,12 @@ class LogDirectory:
 
     def checkpoint_soon(self, now_ms: int) -> None:
         """Write the checkpoints without waiting."""
-        self.run_beside(CheckpointWrites(self._checkpoints, self._offsets(), self._work.on_failure), now_ms)
+        self.run_on_worker(CheckpointWrites(self._checkpoints, self._offsets(), self._work.on_failure), now_ms)
 
     def checkpoint_high_watermarks_soon(self, high_watermarks: Mapping[TopicPartition, Offset], now_ms: int) -> None:
         """Write the high watermarks without waiting."""
         offsets = {file_names.HIGH_WATERMARK_CHECKPOINT: high_watermarks}
-        self.run_beside(CheckpointWrites(self._checkpoints, offsets, self._work.on_failure), now_ms)
+        self.run_on_worker(CheckpointWrites(self._checkpoints, offsets, self._work.on_failure), now_ms)
 
     def _offsets(self) -> dict[str, dict[TopicPartition, Offset]]:
         log_starts = {

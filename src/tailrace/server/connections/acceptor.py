@@ -19,7 +19,7 @@ from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
 from tailrace.server.broker_interface import BrokerCore
 from tailrace.server.connections.connection_limits import ConnectionLimits
 from tailrace.server.connections.held_sockets import HeldSockets
-from tailrace.server.connections.listener import Accepted, Listener
+from tailrace.server.connections.listener import AcceptedSocket, Listener
 from tailrace.server.loop.poll import READABLE, Poll, forget
 
 ACCEPTS_MAX: Final = 64  # in one pass, so that many new connections do not delay the open ones
@@ -32,7 +32,7 @@ class Acceptor:
         limits: ConnectionLimits,
         poll: Poll,
         log: LimitedLog,
-        welcome: Callable[[Accepted, str, int], object],
+        welcome: Callable[[AcceptedSocket, str, int], object],
         broker: BrokerCore,
     ) -> None:
         self._poll = poll

@@ -13,7 +13,7 @@ from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.model.log_fields import fields
 from tailrace.server.broker_interface import BrokerCore, Handle
 from tailrace.server.connections.connection import THROTTLED, WAITING, Connection
-from tailrace.server.connections.listener import Accepted
+from tailrace.server.connections.listener import AcceptedSocket
 from tailrace.server.connections.request_memory import RequestMemory
 from tailrace.server.connections.slow_requests import SlowRequests
 from tailrace.server.loop.poll import READABLE, Poll, forget
@@ -59,7 +59,7 @@ class Connections:
         """Iterate over a copy of the list, so that connections may be closed meanwhile."""
         return iter(list(self.by_id.values()))
 
-    def add(self, accepted: Accepted, listener: str, now_ms: int) -> Connection:
+    def add(self, accepted: AcceptedSocket, listener: str, now_ms: int) -> Connection:
         is_guarded = listener in self._guarded
         context = ConnectionContext(
             next(self._ids), listener, accepted.host, accepted.port, is_authenticated=not is_guarded
@@ -73,7 +73,9 @@ class Connections:
             _LOGGER.debug("connection accepted", extra=fields(client=connection.peer, listener=listener))
         return connection
 
-    def _make(self, accepted: Accepted, context: ConnectionContext, frames: FrameInput, now_ms: int) -> Connection:
+    def _make(
+        self, accepted: AcceptedSocket, context: ConnectionContext, frames: FrameInput, now_ms: int
+    ) -> Connection:
         """Make a connection for its kind of listener."""
         handle: Handle = self._handle
         tls = self._tls.get(context.listener)

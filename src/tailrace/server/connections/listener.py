@@ -17,7 +17,7 @@ from tailrace.server.settings import SYSTEM_DEFAULT, ServerSettings
 _MAPPED = "::ffff:"  # the prefix of an IPv4 client at a socket of both IP versions
 
 
-class Accepted(NamedTuple):
+class AcceptedSocket(NamedTuple):
     socket: socket.socket
     host: str
     port: int
@@ -35,7 +35,7 @@ class Listener:
         """Let clients connect from now on."""
         self._socket.listen(self._settings.backlog)
 
-    def accept(self) -> Accepted:
+    def accept(self) -> AcceptedSocket:
         """Accept the next client. Raise BlockingIOError if there is none."""
         client, address = self._socket.accept()
         try:
@@ -47,7 +47,7 @@ class Listener:
         except OSError as error:
             client.close()
             raise ConnectionAbortedError("a client disconnected while it was accepted") from error
-        return Accepted(client, address[0].removeprefix(_MAPPED), address[1])
+        return AcceptedSocket(client, address[0].removeprefix(_MAPPED), address[1])
 
     def close(self) -> None:
         self._socket.close()

@@ -48,7 +48,7 @@ class PeerLost(Exception):
     """The connection cannot be used any more."""
 
 
-class Sent(NamedTuple):
+class SentRequest(NamedTuple):
     request: OutgoingRequest
     version: int
     correlation_id: int
@@ -66,7 +66,7 @@ class PeerConnection:
         self._client_id = client_id
         self.descriptor = made.fileno()
         self.interest = READABLE | WRITABLE  # the events to wait for
-        self.in_flight: deque[Sent] = deque()
+        self.in_flight: deque[SentRequest] = deque()
         self._versions: dict[int, Versions] | None = None  # the versions that the peer supports
         self._is_connected = False
         self._asked_version = api(ApiKey.API_VERSIONS).offered.high
@@ -131,7 +131,7 @@ class PeerConnection:
             correlation_id = self._put(request.body, key, version)
         except UnwritableMessage:
             return Failure.UNSUPPORTED
-        self.in_flight.append(Sent(request, version, correlation_id, deadline_ms))
+        self.in_flight.append(SentRequest(request, version, correlation_id, deadline_ms))
         return None
 
     def _put(self, body: Message, key: int, version: int) -> int:

@@ -18,7 +18,7 @@ from tailrace.server.tls.tls_writer import TlsWriter
 
 if TYPE_CHECKING:
     from tailrace.server.broker_interface import Handle
-    from tailrace.server.connections.listener import Accepted
+    from tailrace.server.connections.listener import AcceptedSocket
     from tailrace.server.tls.listener_tls import ListenerTls
     from tailrace.server.tls.tls_backlog import TlsBacklog
 
@@ -30,7 +30,7 @@ class TlsConnection(Connection):
 
     def __init__(
         self,
-        accepted: Accepted,
+        accepted: AcceptedSocket,
         context: ConnectionContext,
         frames: FrameInput,
         handle: Handle,

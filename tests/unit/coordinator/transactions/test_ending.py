@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.coordinator.transactions.ending import Ended, EndRequest, plan_end
+from tailrace.coordinator.transactions.ending import EndRequest, EndResult, plan_end
 from tailrace.coordinator.transactions.transaction import EPOCH_MAX, Facts, Transaction, TransactionState
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
@@ -25,7 +25,7 @@ def outcome(one: Transaction, epoch: int, *, commit: bool, version: int, produce
         plan = plan_end(one, request, lambda: NEW_ID, 50)
     except KafkaError as error:
         return error.code.name
-    return "done" if isinstance(plan, Ended) else plan.state.name
+    return "done" if isinstance(plan, EndResult) else plan.state.name
 
 
 BEFORE_KIP_890 = {
@@ -96,7 +96,7 @@ def test_a_producer_that_has_used_up_its_epochs_gets_a_new_id() -> None:
     assert (one.facts.producer_id, one.facts.producer_epoch, one.facts.previous_producer_id) == (NEW_ID, 0, 7)
     # The client may not have the response, and retries with its old id.
     retry = plan_end(one, EndRequest(7, EPOCH_MAX - 1, True, 2), lambda: NEW_ID + 1, 70)
-    assert retry == Ended(NEW_ID, 0)
+    assert retry == EndResult(NEW_ID, 0)
 
 
 def test_an_abort_of_an_empty_transaction_has_its_end_time_as_start_time() -> None:

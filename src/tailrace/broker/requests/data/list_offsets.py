@@ -109,7 +109,7 @@ def handle(
             for topic in _distinct(body.topics)
         ]
     )
-    search = partial(_search_beside, partitions=partitions, replies=replies, request_work=request_work)
+    search = partial(_search_by_chore, partitions=partitions, replies=replies, request_work=request_work)
     if remote and remote_reads is not None:
         timeout_ms = body.timeout_ms if body.timeout_ms > 0 else remote_reads.list_timeout_ms
         operation = DelayedRemoteListOffsets(
@@ -173,7 +173,7 @@ def _refused(body: ListOffsetsRequest, code: ErrorCode) -> ListOffsetsResponse:
     )
 
 
-def _search_beside(
+def _search_by_chore(
     request: Request,
     response: ListOffsetsResponse,
     pending: Sequence[_Pending],
@@ -200,7 +200,7 @@ def _search_beside(
                 else:
                     _set_found(partition, found, request, answer)
         if left:
-            _search_beside(request, response, left, partitions=partitions, replies=replies, request_work=request_work)
+            _search_by_chore(request, response, left, partitions=partitions, replies=replies, request_work=request_work)
         else:
             replies.answer(request, response, now_ms)
 

@@ -199,7 +199,7 @@ class _Produce:
         if not 0 <= self.plain_bytes <= PLAIN_BYTES_MAX:
             costly = [found for found in self._costly(refusals) if found is not None]
             if costly:
-                self._check_beside(costly, refusals)
+                self._check_by_chore(costly, refusals)
                 return None
         for topic, parts in self.ask.topics:
             self._place(self._open_topic(topic), parts, refusals, now_ms)
@@ -215,7 +215,7 @@ class _Produce:
             if not number % PARTS_A_STEP:
                 now_ms = yield
         if costly:
-            self._check_beside(costly, refusals)
+            self._check_by_chore(costly, refusals)
             return
         appends, is_turn_over = self._services.appends, self._services.long_requests.is_turn_over
         number = cost = 0
@@ -236,7 +236,7 @@ class _Produce:
         self._placed()
         yield from appends.written_in_steps(self, now_ms)
 
-    def _check_beside(self, costly: list[_CostlyRecords], refusals: Refusals) -> None:
+    def _check_by_chore(self, costly: list[_CostlyRecords], refusals: Refusals) -> None:
         """Have chores check costly records, then append all records."""
 
         def resume(results: list[CheckedRecords], now_ms: int) -> None:

@@ -123,7 +123,7 @@ def verify_produce(
     verification = _Verification(
         purgatory,
         transaction_verification,
-        _Patience.of(config),
+        _RetryLimits.of(config),
         ask.transactional_id,
         producer,
         first_sequences,
@@ -135,18 +135,18 @@ def verify_produce(
     return None
 
 
-class _Patience(NamedTuple):
+class _RetryLimits(NamedTuple):
     """The back-off and the total time of retries."""
 
     backoff_ms: int
     total_ms: int
 
     @staticmethod
-    def of(config: BrokerConfig) -> _Patience:
+    def of(config: BrokerConfig) -> _RetryLimits:
         total_ms = min(
             config.integer("add.partitions.to.txn.retry.backoff.max.ms"), config.integer("request.timeout.ms")
         )
-        return _Patience(config.integer("add.partitions.to.txn.retry.backoff.ms"), total_ms)
+        return _RetryLimits(config.integer("add.partitions.to.txn.retry.backoff.ms"), total_ms)
 
 
 class _Verification(NamedTuple):
@@ -154,7 +154,7 @@ class _Verification(NamedTuple):
 
     purgatory: Purgatory
     verification: TransactionVerification
-    patience: _Patience
+    patience: _RetryLimits
     transactional_id: str
     producer: ProducerIdAndEpoch
     first_sequences: dict[TopicPartition, int]

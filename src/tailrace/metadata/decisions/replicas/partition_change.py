@@ -36,7 +36,7 @@ class Election(Enum):
     UNCLEAN = "unclean"  # like ONLINE; if no replica is eligible, elect any that is online
 
 
-class Elected(NamedTuple):
+class ElectedLeader(NamedTuple):
     leader: BrokerId
     unclean: bool = False
 
@@ -64,7 +64,7 @@ class PartitionChange:
 
     def build(self) -> messages.PartitionChangeRecord | None:
         """Return the record, or None if nothing changes."""
-        work = _Work(self)
+        work = _PartitionUpdate(self)
         work.complete_reassignment()
         work.find_elr()
         work.elect()
@@ -76,7 +76,7 @@ class PartitionChange:
         return None if _is_unchanged(record) else record
 
 
-class _Work:
+class _PartitionUpdate:
     """The new state while it is computed, and the record."""
 
     def __init__(self, change: PartitionChange) -> None:
@@ -127,22 +127,22 @@ class _Work:
         elif not set(self.before.replicas) <= set(self.replicas):
             record.leader = self.before.leader  # a new leader epoch fences removed replicas
 
-    def _elected(self) -> Elected:
+    def _elected(self) -> ElectedLeader:
         first, others = self.replicas[:1], self.replicas[1:]
         preferred = self.change.election is Election.PREFERRED
         candidates = [*first, self.before.leader, *others] if preferred else [self.before.leader, *self.replicas]
         for one in candidates:
             if self._may_lead(one):
-                return Elected(one)
+                return ElectedLeader(one)
         last_known = self.before.last_known_elr
         nobody_left = self.change.elr_enabled and not self.elr and not self.isr
         if nobody_left and len(last_known) == 1 and self.change.is_acceptable(last_known[0]):
-            return Elected(last_known[0], unclean=True)
+            return ElectedLeader(last_known[0], unclean=True)
         if self.change.election is Election.UNCLEAN:
             for one in self.replicas:
                 if self.change.is_acceptable(one):
-                    return Elected(one, unclean=True)
-        return Elected(NO_LEADER)
+                    return ElectedLeader(one, unclean=True)
+        return ElectedLeader(NO_LEADER)
 
     def _may_lead(self, replica: BrokerId) -> bool:
         has_everything = replica in self.isr or (not self.isr and replica in self.elr)

@@ -30,7 +30,7 @@ from tailrace.model.ids import Offset, TopicPartition
 from tailrace.records.batch import RecordBatch
 from tailrace.records.raw_batches import RawBatches
 from tailrace.records.record import Record, iter_records
-from tailrace.records.resend import AddHeader, Resent, as_produced, halves
+from tailrace.records.resend import AddHeader, ResentBatches, as_produced, halves
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.place import ClientProperties, as_job_errors, cluster_at
 from tailrace.spark.jobs.replay.state import ReplayPoint, ReplayState
@@ -107,7 +107,7 @@ class _Copy:
                 f"{self._task.partition} at {self._task.target} ends at offset {there}, before the saved {self._next}"
             )
         for whole in self._batches():
-            batch: Resent | None = whole
+            batch: ResentBatches | None = whole
             if ahead:
                 sent, last, batch = _passed_over(whole, ahead)
                 ahead -= sent
@@ -128,12 +128,12 @@ class _Copy:
         self.done.target_end = self._next
         return self.done
 
-    def _batches(self) -> Iterator[Resent]:
+    def _batches(self) -> Iterator[ResentBatches]:
         wanted = self._task.slice.range
         add_header = self._provenance()
         raw = RawBatches(wanted.start, wanted.end)
 
-        def taken() -> Iterator[Resent]:
+        def taken() -> Iterator[ResentBatches]:
             for batch in raw.take():
                 found = as_produced(batch, wanted.start, wanted.end, add_header)
                 if found is not None:
@@ -149,7 +149,7 @@ class _Copy:
         place = f"{self._task.provenance}/{self._task.slice.range.partition}"
         return lambda record: (PROVENANCE, f"{place}@{record.offset}".encode())
 
-    def _send(self, batch: Resent) -> None:
+    def _send(self, batch: ResentBatches) -> None:
         partition = self._task.partition
         try:
             produced = self._producer.send({partition: batch.data})[partition]
@@ -206,7 +206,7 @@ class _Copy:
                 time.sleep(wait)
 
 
-def _passed_over(batch: Resent, ahead: int) -> tuple[int, Record | None, Resent | None]:
+def _passed_over(batch: ResentBatches, ahead: int) -> tuple[int, Record | None, ResentBatches | None]:
     """Return the number of records of a batch that were sent before, the last of them, and the rest of the batch."""
     if batch.records < ahead:
         return batch.records, None, None
