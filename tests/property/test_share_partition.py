@@ -21,6 +21,7 @@ from tailrace.shares.acknowledging import Acknowledgement, AcknowledgeType, ackn
 from tailrace.shares.acquiring import AcquiredRecords, AcquireMode, AcquireRequest, acquire
 from tailrace.shares.delivery_settings import DeliverySettings
 from tailrace.shares.in_flight import NOBODY, RecordState
+from tailrace.shares.lock_expiry import expire_locks
 from tailrace.shares.share_partition import Change, SharePartition
 from tailrace.shares.state.persisted_state import PersistedState, StateBatch, combine
 
@@ -198,7 +199,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
     @rule(ms=st.sampled_from([1, LOCK_MS // 2, LOCK_MS]))
     def pass_time(self, ms: int) -> None:
         self.now_ms += ms
-        change = self.partition.expire(SETTINGS, self.now_ms)
+        change = expire_locks(self.partition, SETTINGS, self.now_ms)
         if change.parts:
             self.kept.write(self.partition.start_offset, change.state_batches())
             self.partition.advance_start()

@@ -14,8 +14,8 @@ from random import Random
 from typing import Any
 
 from tailrace.coordinator.groups.classic.classic_group import STABLE, ClassicGroup
-from tailrace.coordinator.groups.classic.classic_join import JoinRequest
 from tailrace.coordinator.groups.classic.classic_membership import LeavingMember, SyncRequest
+from tailrace.coordinator.groups.classic.join_request import JoinRequest
 from tailrace.coordinator.groups.group import Committer, TopicCommit
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.group_settings import GroupSettings

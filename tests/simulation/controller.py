@@ -17,7 +17,7 @@ from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from tailrace.replication.isr_state import IsrProposal
+from tailrace.replication.isr.isr_state import IsrProposal
 from tests.simulation.network import Host, Network
 from tests.simulation.node import registration
 

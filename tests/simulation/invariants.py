@@ -44,7 +44,7 @@ class Invariants:
     def _check_broker(self, one: SimulatedBroker) -> None:
         for partition in one.node.partitions:
             log, leader = partition.log, partition.leader
-            partition_epoch = partition.partition_epoch if leader is None else leader.partition_epoch
+            partition_epoch = partition.partition_epoch if leader is None else leader.isr_changes.partition_epoch
             now = (
                 partition,
                 log.marks.log_end.offset,

@@ -25,8 +25,9 @@ from tailrace.replication.fetching.leader_session import LeaderSession
 from tailrace.replication.fetching.replica_fetcher import ReplicaFetcher
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.follower_progress import FollowerProgress
-from tailrace.replication.isr_proposals import IsrProposals
-from tailrace.replication.isr_state import IsrState
+from tailrace.replication.isr.isr_changes import IsrChanges
+from tailrace.replication.isr.isr_proposals import IsrProposals
+from tailrace.replication.isr.isr_state import IsrState
 from tailrace.replication.leader import LeaderRole
 from tailrace.replication.partition import Partition
 from tests.support.produced import append_produced
@@ -54,13 +55,13 @@ def a_dropped_replica_stops_counting_before_the_controller_agrees(patch: Patch) 
 
 
 def a_joining_replica_counts_only_after_the_controller_agreed(patch: Patch) -> None:
-    may_join = LeaderRole._may_join
+    may_join = IsrChanges.may_join
 
     def propose(self: IsrState, proposal: Any) -> None:
         self.pending = proposal
 
     patch.setattr(IsrState, "propose", propose)
-    patch.setattr(LeaderRole, "_may_join", lambda self, one: may_join(self, one) and self.isr.pending is None)
+    patch.setattr(IsrChanges, "may_join", lambda self, one: may_join(self, one) and self.isr.pending is None)
 
 
 def a_new_isr_member_does_not_count(patch: Patch) -> None:
@@ -82,16 +83,16 @@ def a_follower_joins_the_isr_at_the_high_watermark_alone(patch: Patch) -> None:
 
 
 def a_follower_joins_the_isr_at_the_epoch_start_alone(patch: Patch) -> None:
-    _joins_where(patch, lambda leader, offset: offset >= leader.epoch_start_offset)
+    _joins_where(patch, lambda leader, offset: offset >= leader._epoch_start_offset)
 
 
-def _joins_where(patch: Patch, is_far_enough: Callable[[LeaderRole, int], bool]) -> None:
-    def propose_to_join(self: LeaderRole, follower: FollowerProgress) -> None:
+def _joins_where(patch: Patch, is_far_enough: Callable[[IsrChanges, int], bool]) -> None:
+    def propose_to_join(self: IsrChanges, follower: FollowerProgress) -> None:
         is_new = self.isr.pending is None and follower.broker_id not in self.isr.committed
-        if is_new and is_far_enough(self, follower.log_end.offset) and self._may_join(follower):
+        if is_new and is_far_enough(self, follower.log_end.offset) and self.may_join(follower):
             self._propose(joining=frozenset({follower.broker_id}))
 
-    patch.setattr(LeaderRole, "_propose_to_join", propose_to_join)
+    patch.setattr(IsrChanges, "propose_to_join", propose_to_join)
 
 
 def a_follower_joins_the_isr_by_a_fetch_of_its_previous_process(patch: Patch) -> None:
@@ -101,14 +102,14 @@ def a_follower_joins_the_isr_by_a_fetch_of_its_previous_process(patch: Patch) ->
 
 
 def an_isr_proposal_has_no_broker_epochs(patch: Patch) -> None:
-    patch.setattr(LeaderRole, "_broker_epoch", lambda self, broker_id: -1)
+    patch.setattr(IsrChanges, "_broker_epoch", lambda self, broker_id: -1)
 
 
 def a_fetch_of_a_previous_process_counts(patch: Patch) -> None:
     def note(self: LeaderRole, follower: Any, end: Any, start: int, leader_end: int, epoch: int, now_ms: int) -> bool:
         before = follower.log_end.offset
         follower.note_fetch(end, start, leader_end, epoch, now_ms)
-        self._propose_to_join(follower)
+        self.isr_changes.propose_to_join(follower)
         return end.offset != before and self.advance_high_watermark(now_ms)
 
     patch.setattr(LeaderRole, "note_fetch", note)
@@ -140,7 +141,7 @@ def old_metadata_is_applied(patch: Patch) -> None:
     def make(self: Partition, state: Any, now_ms: int) -> bool:
         self.partition_epoch = -1
         if self.leader is not None:
-            self.leader.partition_epoch = -1
+            self.leader.isr_changes.partition_epoch = -1
         return make_leader(self, state, now_ms)
 
     patch.setattr(Partition, "make_leader", make)
@@ -152,7 +153,7 @@ def repeated_metadata_withdraws_a_proposal(patch: Patch) -> None:
 
     def make(self: Partition, state: Any, now_ms: int) -> bool:
         leader = self.leader
-        if leader is not None and leader.partition_epoch == state.partition_epoch:
+        if leader is not None and leader.isr_changes.partition_epoch == state.partition_epoch:
             leader.isr.commit(state.isr)
         return make_leader(self, state, now_ms)
 
@@ -172,12 +173,12 @@ def a_proposal_without_a_response_is_withdrawn(patch: Patch) -> None:
 
 def a_proposal_with_an_old_partition_epoch_is_withdrawn(patch: Patch) -> None:
     """The partition epoch may be newer because the controller accepted this very proposal and its response was lost."""
-    refused = LeaderRole.isr_refused
+    refused = IsrChanges.refuse
 
-    def withdraw(self: LeaderRole, proposal: Any, error: ErrorCode) -> bool:
+    def withdraw(self: IsrChanges, proposal: Any, error: ErrorCode) -> bool:
         return refused(self, proposal, ErrorCode.INELIGIBLE_REPLICA if error.name.startswith("INVALID") else error)
 
-    patch.setattr(LeaderRole, "isr_refused", withdraw)
+    patch.setattr(IsrChanges, "refuse", withdraw)
 
 
 def a_response_to_an_earlier_proposal_is_applied(patch: Patch) -> None:
@@ -187,7 +188,7 @@ def a_response_to_an_earlier_proposal_is_applied(patch: Patch) -> None:
 
     def accepted(self: LeaderRole, proposal: Any, isr: Any, leader_epoch: int, epoch: int, now_ms: int) -> bool:
         self.isr.commit(isr)
-        self.partition_epoch = max(self.partition_epoch, epoch)
+        self.isr_changes.partition_epoch = max(self.isr_changes.partition_epoch, epoch)
         return self.advance_high_watermark(now_ms)
 
     patch.setattr(IsrProposals, "_leader_of", leader_of)

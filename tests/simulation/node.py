@@ -36,8 +36,8 @@ from tailrace.protocol.flat.fetch import FetchAsk, ask_of, message_of
 from tailrace.protocol.messages import FetchRequest, FetchResponse
 from tailrace.records.checks.validation import Origin
 from tailrace.replication.hosted_partitions import HostedPartitions
-from tailrace.replication.leader import ReplicaSettings
 from tailrace.replication.partition import Partition
+from tailrace.replication.replica_settings import ReplicaSettings
 from tailrace.waiting.purgatory import Purgatory
 from tests.support.batches import batch, end_marker
 from tests.support.memory_files import MemoryFiles

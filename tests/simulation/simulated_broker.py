@@ -13,7 +13,7 @@ from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from tailrace.replication.isr_proposals import IsrProposals
+from tailrace.replication.isr.isr_proposals import IsrProposals
 from tailrace.replication.partition import Partition
 from tailrace.waiting.outbox import Answered, Failed, Failure
 from tests.simulation.controller import Metadata

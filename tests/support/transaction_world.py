@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from tailrace.coordinator.runtime import CoordinatorRuntime
 from tailrace.coordinator.transactions.ending import EndRequest
 from tailrace.coordinator.transactions.markers import TransactionEnd
+from tailrace.coordinator.transactions.timeouts import TimeoutConfig
 from tailrace.coordinator.transactions.transaction import ENDING, Facts, TransactionState
 from tailrace.coordinator.transactions.transaction_coordinator import (
     ClusterView,
@@ -124,7 +125,7 @@ class TransactionWorld:
     def _new_coordinator(self) -> TransactionCoordinator:
         self.purgatory = Purgatory()
         made = TransactionCoordinator(
-            TransactionConfig(60_000, expiration_ms=10**9, abort_interval_ms=50, expire_interval_ms=500),
+            TransactionConfig(60_000, TimeoutConfig(expiration_ms=10**9, abort_interval_ms=50, expire_interval_ms=500)),
             lambda make, reload: CoordinatorRuntime(
                 STATE.topic,
                 self.log,

@@ -15,7 +15,7 @@ from tailrace.metadata.image.loader import Change
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import AccessControlEntryRecord
-from tailrace.replication.isr_state import IsrProposal
+from tailrace.replication.isr.isr_state import IsrProposal
 from tailrace.replication.partition import Partition
 from tailrace.waiting.purgatory import DelayedOperation
 

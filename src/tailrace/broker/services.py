@@ -52,7 +52,7 @@ from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metrics.histogram import Histogram
 from tailrace.replication.hosted_partitions import HostedPartitions
-from tailrace.replication.leader import ReplicaSettings
+from tailrace.replication.replica_settings import ReplicaSettings
 from tailrace.waiting.outbox import Outbox
 from tailrace.waiting.purgatory import Purgatory
 

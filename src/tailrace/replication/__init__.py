@@ -6,9 +6,8 @@ Follow    fetching/ ─► partition.py ─► follower.py ─► log
 partition.py               Partition: one replica; fences epochs, then asks its role
 leader.py                  LeaderRole: followers, high watermark, low watermark, ISR
 follower.py                FollowerRole: appends what the leader sends, truncates where logs diverge
+replica_settings.py        ReplicaSettings: what all replicas of a broker share
 hosted_partitions.py       HostedPartitions: all replicas of this broker, online or offline
-isr_state.py               IsrState: committed and proposed in-sync replicas
-isr_proposals.py           sends AlterPartition until the controller decides
 follower_progress.py       FollowerProgress: a follower's position, known from its fetches
 produce.py                 appends a Produce request partition by partition
 delayed_produce.py         waits for acks=all
@@ -18,4 +17,5 @@ moving_copy.py             MovingCopy: the copy of a log in another directory, a
 directory_move.py          DirectoryMove: fills the copy, then replaces the log by it
 topic_traffic.py           TopicTraffic: counters of a topic's traffic
 fetching/                  a follower's fetchers
+isr/                       the in-sync replicas, and how they change
 """

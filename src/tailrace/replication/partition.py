@@ -28,8 +28,9 @@ from tailrace.records.checks.checked_records import CheckedRecords
 from tailrace.records.checks.validation import Origin
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.follower_progress import FollowerProgress
-from tailrace.replication.leader import LeaderRole, ReplicaSettings
+from tailrace.replication.leader import LeaderRole
 from tailrace.replication.moving_copy import MovingCopy
+from tailrace.replication.replica_settings import ReplicaSettings
 from tailrace.replication.topic_traffic import TopicTraffic
 
 _log = logging.getLogger(__name__)
@@ -110,11 +111,7 @@ class Partition:
             leader = LeaderRole(self.log, self._settings, state)
         else:
             leader = was_leader
-            # The controller's response may have contained this state already. In that case this metadata must not end
-            # the pending proposal, which is newer.
-            if state.partition_epoch > leader.partition_epoch:
-                leader.isr.commit(state.isr)
-                leader.partition_epoch = state.partition_epoch
+            leader.isr_changes.apply(state)
         leader.assign(state.replicas, was_leader.followers if was_leader else {})
         if is_new_epoch:
             # An epoch without records is noted too: a follower may have records of an epoch between that and ours.
@@ -151,7 +148,9 @@ class Partition:
 
     def _known_partition_epoch(self) -> int:
         # A leader may know a newer partition epoch from the controller's response than from the metadata.
-        return max(self.partition_epoch, self.leader.partition_epoch) if self.leader else self.partition_epoch
+        return (
+            max(self.partition_epoch, self.leader.isr_changes.partition_epoch) if self.leader else self.partition_epoch
+        )
 
     def _assign(self, state: PartitionRegistration) -> None:
         self.partition_epoch = state.partition_epoch

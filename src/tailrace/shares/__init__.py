@@ -10,6 +10,7 @@ share_partition.py     SharePartition: a group's position in a partition, and it
 in_flight.py           InFlightBatch: records in flight and their delivery state
 acquiring.py           acquires records for a member until their lock expires
 acknowledging.py       acknowledges or releases acquired records
+lock_expiry.py         releases records whose lock has expired
 aborted.py             archives records of aborted transactions
 share_read.py          the slice of a read that holds the acquired records
 start_offset.py        share.auto.offset.reset

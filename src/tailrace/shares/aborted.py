@@ -24,7 +24,7 @@ def leave_out_aborted(
         slot = max(partition.floor_slot(span.base_offset), 0)
         batches = partition.batches_from(slot, span.last_offset)
         count = partition.archive(span.base_offset, span.last_offset + 1, batches, RecordState.ACQUIRED)
-        partition.delivery_complete_count += count
+        partition.note_archived(count)
         acquired = [piece for one in acquired for piece in _without(one, span)]
     return acquired
 

@@ -67,15 +67,8 @@ def release(partition: SharePartition, member_id: str, settings: DeliverySetting
         for run in tuple(batch.runs):
             if run.member_id != member_id or run.state is not RecordState.ACQUIRED:
                 continue
-            pieces, last_offset = [run], run.last_offset
-            if partition.begins_inside(run.first_offset, run.last_offset):
-                batch.differ()
-                pieces = batch.between(run.first_offset, partition.start_offset - 1)
-                pieces += batch.between(partition.start_offset, last_offset)
-            for piece in pieces:
-                is_done = piece.last_offset < partition.start_offset
-                state = RecordState.ARCHIVED if is_done else RecordState.AVAILABLE
-                _begin_run(partition, change, batch, piece, state, settings)
+            for piece in partition.cut_at_start(batch, run):
+                _begin_run(partition, change, batch, piece, partition.state_of_given_up(piece), settings)
     return change
 
 
@@ -90,7 +83,7 @@ def _begin_run(
     run.begin_giving_up(state, settings.delivery_count_limit)
     change.add(batch, run)
     if run.is_terminal:
-        partition.delivery_complete_count += partition.count_done(run.first_offset, run.last_offset)
+        partition.note_done(run)
 
 
 class _Acknowledging:

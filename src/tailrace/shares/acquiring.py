@@ -128,7 +128,7 @@ class _Acquiring:
         missing = partition.batches_from(_slot_from(partition, floor), first_read - 1)
         archived = partition.archive(fetch_offset, first_read, missing, RecordState.AVAILABLE)
         if archived:
-            partition.delivery_complete_count += archived
+            partition.note_archived(archived)
             partition.look_for_available()
 
     # Batches in flight

@@ -103,6 +103,11 @@ class RecordRun:
         self.state = state
         self.member_id = NOBODY
 
+    def expire(self, state: RecordState, delivery_count_limit: int) -> None:
+        """Release the records because their lock has expired. This is final."""
+        self.give_up(state, delivery_count_limit)
+        self.deadline_ms = None
+
     def begin_giving_up(self, state: RecordState, delivery_count_limit: int) -> None:
         """Like `give_up`, but pending until it is persisted, or until that has failed."""
         before = Rollback(self.state, self.member_id, delivery_count_limit)

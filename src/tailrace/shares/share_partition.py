@@ -190,6 +190,33 @@ class SharePartition:
         """Return how many offsets of a range are not below the start offset."""
         return max(last_offset - max(self.start_offset, first_offset) + 1, 0)
 
+    def note_done(self, run: RecordRun) -> None:
+        """Count the records of a run that is finished from now on."""
+        self.delivery_complete_count += self.count_done(run.first_offset, run.last_offset)
+
+    def note_archived(self, count: int) -> None:
+        """Count records in flight that were archived."""
+        self.delivery_complete_count += count
+
+    def cut_at_start(self, batch: InFlightBatch, run: RecordRun) -> list[RecordRun]:
+        """Return a run as one piece, or as two if the start offset lies inside it."""
+        first_offset, last_offset = run.first_offset, run.last_offset
+        if not self.begins_inside(first_offset, last_offset):
+            return [run]
+        batch.differ()
+        return batch.between(first_offset, self.start_offset - 1) + batch.between(self.start_offset, last_offset)
+
+    def state_of_given_up(self, run: RecordRun) -> RecordState:
+        """Return the state of a run that its member no longer has: archived if it is before the start offset."""
+        return RecordState.ARCHIVED if run.last_offset < self.start_offset else RecordState.AVAILABLE
+
+    def take_deadline(self, now_ms: int) -> bool:
+        """Return True if a lock may have expired. The deadline of each later lock has to be set again."""
+        if self.deadline_ms is None or self.deadline_ms > now_ms:
+            return False
+        self.deadline_ms = None
+        return True
+
     def lock_until(self, deadline_ms: int) -> int:
         if self.deadline_ms is None or deadline_ms < self.deadline_ms:
             self.deadline_ms = deadline_ms
@@ -272,39 +299,7 @@ class SharePartition:
                 count += self.count_done(run.first_offset, run.last_offset)
         return last, count
 
-    # Timeouts and a moved log start
-
-    def expire(self, settings: DeliverySettings, now_ms: int) -> Change:
-        """Release records whose lock has expired. This is final, even if it cannot be persisted."""
-        change = Change()
-        if self.deadline_ms is None or self.deadline_ms > now_ms:
-            return change
-        self.deadline_ms = None
-        for batch in self.batches:
-            for run in tuple(batch.runs):
-                if run.deadline_ms is None or run.rollback is not None:
-                    continue
-                if run.deadline_ms > now_ms:
-                    self.lock_until(run.deadline_ms)
-                    continue
-                self._expire_run(batch, run, change, settings)
-        return change
-
-    def _expire_run(self, batch: InFlightBatch, run: RecordRun, change: Change, settings: DeliverySettings) -> None:
-        pieces, last_offset = [run], run.last_offset
-        if self.begins_inside(run.first_offset, run.last_offset):
-            batch.differ()
-            pieces = batch.between(run.first_offset, self.start_offset - 1)
-            pieces += batch.between(self.start_offset, last_offset)
-        for piece in pieces:
-            done = piece.last_offset < self.start_offset
-            piece.give_up(RecordState.ARCHIVED if done else RecordState.AVAILABLE, settings.delivery_count_limit)
-            piece.deadline_ms = None
-            change.add(batch, piece)
-            if piece.is_terminal:
-                self.delivery_complete_count += self.count_done(piece.first_offset, piece.last_offset)
-            else:
-                self._looks_for_available = True
+    # A moved log start
 
     def move_start(self, log_start_offset: int) -> None:
         """Finish everything before the log start, which has moved. Acquired records before it are archived when their

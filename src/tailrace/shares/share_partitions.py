@@ -23,6 +23,7 @@ from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
 from tailrace.shares.acknowledging import Acknowledgement, acknowledge, release
 from tailrace.shares.delivery_settings import DeliverySettings
+from tailrace.shares.lock_expiry import expire_locks
 from tailrace.shares.share_partition import NO_OFFSET, Activity, Change, SharePartition
 from tailrace.shares.start_offset import RunOnWorker, StartOffsets
 from tailrace.shares.state.persisted_state import PersistedState, SharePartitionKey, ShareWrite
@@ -274,7 +275,7 @@ class SharePartitions:
             return
         self._deadline_ms = None
         for hosted in self.shares():
-            change = hosted.share.expire(self.settings(hosted.key.group_id), now_ms)
+            change = expire_locks(hosted.share, self.settings(hosted.key.group_id), now_ms)
             self.note_deadline(hosted.share)
             if change.parts:
                 self._persist_expired(hosted, change, now_ms)

@@ -251,5 +251,5 @@ def test_directories_quorum_and_replicas_have_metrics() -> None:
     assert read["kafka_cluster_partition_insyncreplicascount", "orders", "0"] == 1
     assert read["kafka_cluster_partition_underreplicated", "orders", "0"] == 0
     assert read["kafka_server_replicaalterlogdirsmanager_maxlag",] == 0
-    broker.services.replicas.isr_changes.shrinks += 2
+    broker.services.replicas.isr_counts.shrinks += 2
     assert samples(broker)["kafka_server_replicamanager_isrshrinks",] == 2

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.coordinator.transactions.transaction_coordinator import IDS_AT_ONCE
+from tailrace.coordinator.transactions.timeouts import IDS_AT_ONCE
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m

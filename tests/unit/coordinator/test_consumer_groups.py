@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.coordinator.groups.consumer.consumer_heartbeat import all_visible
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
 from tailrace.coordinator.groups.consumer.pattern_subscriptions import PATTERN_REFRESH_MS_MIN, SLICE_INTERVAL_MS
 from tailrace.coordinator.groups.consumer.topic_patterns import PatternLookup, check_pattern
 from tailrace.coordinator.groups.epoch.epoch_member import MemberState
+from tailrace.coordinator.groups.group import all_visible
 from tailrace.model.errors import ErrorCode, KafkaError
 from tests.unit.coordinator.consumers import GROUP, Consumer, Coordinator, topic_id
 

@@ -13,9 +13,9 @@ from tailrace.log.compaction.cleaner import (
     Cleaning,
     CleaningAborted,
     clean_log,
-    group_segments,
 )
 from tailrace.log.compaction.cleaner_range import find_dirty_range
+from tailrace.log.compaction.segment_groups import group_segments
 from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.reading.timestamp_lookup import find_offset

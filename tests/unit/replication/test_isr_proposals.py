@@ -10,7 +10,7 @@ import pytest
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from tailrace.replication.isr_proposals import RETRY_MS, IsrProposals
+from tailrace.replication.isr.isr_proposals import RETRY_MS, IsrProposals
 from tailrace.replication.leader import LeaderRole
 from tailrace.waiting.outbox import Answered, Failed, Failure
 from tests.simulation.node import NOW_MS, Node, broker, registration

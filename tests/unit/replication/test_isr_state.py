@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.replication.isr_state import IsrProposal, IsrState
+from tailrace.replication.isr.isr_state import IsrProposal, IsrState
 
 JOIN = IsrProposal(1, 0, 0, ((1, -1), (2, -1), (3, -1)), joining=frozenset({3}))
 LEAVE = IsrProposal(1, 0, 0, ((1, -1),), leaving=frozenset({2}))

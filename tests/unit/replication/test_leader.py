@@ -106,7 +106,7 @@ def test_a_leaving_replica_counts_until_the_controller_has_dropped_it() -> None:
     led = Led(isr=(1, 2), replicas=(1, 2))
     led.fetched(2, 1)
     led.node.now_ms += 2 * LAG_MS
-    assert led.leader.shrink_isr(led.node.now_ms)
+    assert led.leader.isr_changes.shrink(led.node.now_ms)
     assert led.high_watermark == 1
     assert not led.leader.advance_high_watermark(led.node.now_ms)
     pending = led.leader.isr.pending
@@ -190,8 +190,8 @@ def test_only_one_isr_change_is_proposed_at_a_time() -> None:
     led.fetched(3, 4)
     assert led.leader.isr.pending is first
     led.node.now_ms += 2 * LAG_MS
-    assert led.leader.lagging(led.node.now_ms) == frozenset()
-    assert not led.leader.shrink_isr(led.node.now_ms)
+    assert led.leader.isr_changes.lagging(led.node.now_ms) == frozenset()
+    assert not led.leader.isr_changes.shrink(led.node.now_ms)
 
 
 def test_a_replica_is_dropped_when_it_was_not_caught_up_for_the_lag_time() -> None:
@@ -199,12 +199,12 @@ def test_a_replica_is_dropped_when_it_was_not_caught_up_for_the_lag_time() -> No
     led.fetched(2, 4)
     led.fetched(3, 2)
     led.node.now_ms += LAG_MS
-    assert led.leader.lagging(led.node.now_ms) == frozenset()
+    assert led.leader.isr_changes.lagging(led.node.now_ms) == frozenset()
     led.node.now_ms += 1
-    assert led.leader.lagging(led.node.now_ms) == {3}  # 2 is at the log end, however long ago it fetched
+    assert led.leader.isr_changes.lagging(led.node.now_ms) == {3}  # 2 is at the log end, however long ago it fetched
     led.node.append(led.partition, b"e")
-    assert led.leader.lagging(led.node.now_ms) == {2, 3}
-    assert led.leader.shrink_isr(led.node.now_ms)
+    assert led.leader.isr_changes.lagging(led.node.now_ms) == {2, 3}
+    assert led.leader.isr_changes.shrink(led.node.now_ms)
     assert led.leader.isr.pending is not None
     assert led.leader.isr.pending.isr == ((1, 101),)
 
@@ -216,13 +216,13 @@ def test_a_follower_that_reaches_each_previous_log_end_stays_in_sync() -> None:
         end = led.partition.log.log_end_offset
         led.node.append(led.partition, b"more")
         led.fetched(2, end, after_ms=LAG_MS // 2)
-        assert led.leader.lagging(led.node.now_ms) == frozenset(), n
+        assert led.leader.isr_changes.lagging(led.node.now_ms) == frozenset(), n
 
 
 def test_an_isr_member_that_is_no_longer_a_replica_lags() -> None:
     led = Led(isr=(1, 2), replicas=(1, 2))
     led.leader.assign((1, 3), led.leader.followers)
-    assert led.leader.lagging(led.node.now_ms) == {2}
+    assert led.leader.isr_changes.lagging(led.node.now_ms) == {2}
 
 
 # The controller's answers
@@ -234,10 +234,10 @@ def test_an_accepted_proposal_is_the_new_isr() -> None:
     proposal = led.leader.isr.pending
     assert proposal is not None
     led.leader.isr_accepted(proposal, (1, 2), 1, 2, led.node.now_ms)
-    assert led.leader._settings.isr_changes.expands == 1
+    assert led.leader._settings.isr_counts.expands == 1
     assert led.leader.isr.committed == {1, 2}
     assert led.leader.isr.pending is None
-    assert led.leader.partition_epoch == 2
+    assert led.leader.isr_changes.partition_epoch == 2
 
 
 def test_a_response_older_than_the_metadata_is_ignored() -> None:
@@ -247,7 +247,7 @@ def test_a_response_older_than_the_metadata_is_ignored() -> None:
     assert proposal is not None
     led.node.apply(led.partition, registration(1, (1, 2, 3), (1, 3), leader_epoch=1, partition_epoch=3))
     assert not led.leader.isr_accepted(proposal, (1, 2), 1, 2, led.node.now_ms)
-    assert not led.leader.isr_refused(proposal, ErrorCode.REQUEST_TIMED_OUT)
+    assert not led.leader.isr_changes.refuse(proposal, ErrorCode.REQUEST_TIMED_OUT)
     assert led.leader.isr.committed == {1, 3}
 
 
@@ -300,7 +300,7 @@ def test_a_refusal_is_retried_or_dropped_by_its_error(error: ErrorCode, withdraw
     led.fetched(2, 4)
     proposal = led.leader.isr.pending
     assert proposal is not None
-    assert led.leader.isr_refused(proposal, error) == retried
+    assert led.leader.isr_changes.refuse(proposal, error) == retried
     assert (led.leader.isr.pending is None) == withdrawn
     assert led.leader.isr.committed == {1}
 

@@ -60,7 +60,7 @@ def test_a_partition_epoch_from_the_controllers_response_makes_older_metadata_ig
     node.know(broker(2))
     partition = node.host(state=registration(1, (1, 2), (1,), partition_epoch=3))
     assert partition.leader is not None
-    partition.leader.partition_epoch = 5  # as AlterPartition answered
+    partition.leader.isr_changes.partition_epoch = 5  # as AlterPartition answered
     assert not partition.make_leader(registration(1, (1, 2), (1,), partition_epoch=4), NOW_MS)
     assert not partition.make_follower(registration(2, (1, 2), leader_epoch=1, partition_epoch=4))
     assert partition.is_leader

@@ -22,7 +22,7 @@ from tailrace.replication.fetching.replica_fetcher import CHANNEL
 from tailrace.replication.fetching.replica_fetchers import ReplicaFetchers
 from tailrace.replication.fetching.throttles import FollowerThrottle
 from tailrace.replication.hosted_partitions import HostedPartitions
-from tailrace.replication.isr_proposals import IsrProposals
+from tailrace.replication.isr.isr_proposals import IsrProposals
 from tailrace.replication.partition import Partition
 from tailrace.waiting.outbox import Outbox, Peer
 

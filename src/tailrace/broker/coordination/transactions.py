@@ -13,6 +13,7 @@ from tailrace.broker.coordination.partition_writer import PartitionWriter
 from tailrace.coordinator.runtime import CoordinatorRuntime
 from tailrace.coordinator.transactions.markers import TransactionEnd
 from tailrace.coordinator.transactions.producer_ids import ProducerIds
+from tailrace.coordinator.transactions.timeouts import TimeoutConfig
 from tailrace.coordinator.transactions.transaction_coordinator import (
     ClusterView,
     MarkerRoutes,
@@ -72,9 +73,11 @@ class Transactions:
         self.coordinator = TransactionCoordinator(
             TransactionConfig(
                 max_timeout_ms=config.integer("transaction.max.timeout.ms"),
-                expiration_ms=config.integer("transactional.id.expiration.ms"),
-                abort_interval_ms=config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
-                expire_interval_ms=config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"),
+                timeouts=TimeoutConfig(
+                    expiration_ms=config.integer("transactional.id.expiration.ms"),
+                    abort_interval_ms=config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+                    expire_interval_ms=config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"),
+                ),
             ),
             make_runtime,
             broker_id=config.node_id,

@@ -200,7 +200,7 @@ def _isr(services: Services) -> Iterator[Family]:
         "Largest lag, in records, of a follower on this broker behind its leader's high watermark.",
         0 if services.replication is None else services.replication.fetchers.max_lag,
     )
-    changes = services.replicas.isr_changes
+    changes = services.replicas.isr_counts
     prefix = "kafka_server_replicamanager"
     yield counter(f"{prefix}_isrshrinks", "Times that replicas left an ISR.", changes.shrinks)
     yield counter(f"{prefix}_isrexpands", "Times that replicas joined an ISR.", changes.expands)

@@ -62,7 +62,7 @@ from tailrace.metadata.image.image import MetadataImage
 from tailrace.quota.replication_quota import ReplicationQuota
 from tailrace.replication.fetching.throttles import LeaderThrottle
 from tailrace.replication.hosted_partitions import HostedPartitions
-from tailrace.replication.leader import ReplicaSettings
+from tailrace.replication.replica_settings import ReplicaSettings
 from tailrace.waiting.outbox import Outbox
 from tailrace.waiting.purgatory import Purgatory
 

@@ -32,8 +32,8 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_LEADER_EPOCH, TopicPartition
 from tailrace.model.log_fields import fields
 from tailrace.replication.hosted_partitions import HostedPartitions
-from tailrace.replication.leader import ReplicaSettings
 from tailrace.replication.partition import Partition
+from tailrace.replication.replica_settings import ReplicaSettings
 from tailrace.waiting.purgatory import Purgatory
 
 _log = logging.getLogger(__name__)

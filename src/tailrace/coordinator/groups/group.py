@@ -47,6 +47,13 @@ class CommittedOffset(NamedTuple):
 IdleSince: TypeAlias = Callable[[CommittedOffset], int]  # the time in ms from which the retention of an offset counts
 
 
+IsVisible: TypeAlias = Callable[[str], bool]  # (topic): True if the client may describe it
+
+
+def all_visible(_: str) -> bool:
+    return True
+
+
 class Group(Protocol):
     @property
     def group_id(self) -> str: ...

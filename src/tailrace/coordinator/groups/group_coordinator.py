@@ -13,11 +13,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
-from tailrace.coordinator.groups.classic.classic_join import ClassicJoins, JoinRequest
+from tailrace.coordinator.groups.classic.classic_join import ClassicJoins
 from tailrace.coordinator.groups.classic.classic_member import JoinAnswer, SyncAnswer
 from tailrace.coordinator.groups.classic.classic_membership import ClassicMembership, LeavingMember, SyncRequest
 from tailrace.coordinator.groups.classic.classic_rebalance import Rebalances
 from tailrace.coordinator.groups.classic.classic_records import new_group_record, restored_group
+from tailrace.coordinator.groups.classic.join_request import JoinRequest
 from tailrace.coordinator.groups.consumer.classic_protocol_members import ClassicProtocolMembers
 from tailrace.coordinator.groups.consumer.consumer_group import CONSUMER_REPLAY, ConsumerGroup
 from tailrace.coordinator.groups.consumer.consumer_groups import ConsumerGroups

@@ -1,4 +1,4 @@
-"""TransactionCoordinator: passes requests to the shard of their transactional id, and runs timeouts and retries.
+"""TransactionCoordinator: passes requests to the shard of their transactional id, and retries.
 
     request ──► shard (decides) ──► record in `__transaction_state` ──► response
                                           └─ an end: markers ──► all written ──► COMPLETE_… record
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -19,7 +19,7 @@ from tailrace.coordinator.runtime import CoordinatorRuntime
 from tailrace.coordinator.shard import StateChange
 from tailrace.coordinator.transactions.ending import EndRequest, EndResult
 from tailrace.coordinator.transactions.markers import RETRY_MS, Markers, TransactionEnd
-from tailrace.coordinator.transactions.sweep import Sweep
+from tailrace.coordinator.transactions.timeouts import TimeoutConfig, Timeouts
 from tailrace.coordinator.transactions.transaction import Facts
 from tailrace.coordinator.transactions.transaction_shard import (
     InitAnswer,
@@ -30,13 +30,10 @@ from tailrace.coordinator.transactions.transaction_shard import (
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, LeaderEpoch, ProducerId, TopicPartition
-from tailrace.model.steps import Steps
 
 _log = logging.getLogger(__name__)
 
 TOPIC = "__transaction_state"
-ABORTS_AT_ONCE = 4  # transactions that are aborted without a pause
-IDS_AT_ONCE = 500  # transactional ids that are checked, and perhaps removed, without a pause
 MARKERS_AT_ONCE = 32  # markers that are written without a pause
 R = TypeVar("R")
 Answer: TypeAlias = Callable[[R, int], None]
@@ -48,9 +45,7 @@ MakeRuntime: TypeAlias = (
 
 class TransactionConfig(NamedTuple):
     max_timeout_ms: int  # transaction.max.timeout.ms
-    expiration_ms: int  # transactional.id.expiration.ms
-    abort_interval_ms: int  # transaction.abort.timed.out.transaction.cleanup.interval.ms
-    expire_interval_ms: int  # transaction.remove.expired.transaction.cleanup.interval.ms
+    timeouts: TimeoutConfig
 
 
 class EndAnswer(NamedTuple):
@@ -100,7 +95,6 @@ class TransactionCoordinator:
             server_version=cluster.server_version,
             new_producer_id=new_producer_id,
             send=self._send,
-            expiration_ms=config.expiration_ms,
         )
         self.runtime = make_runtime(
             lambda index: TransactionShard(index, cluster.log_epoch(index), settings), self.lead
@@ -109,10 +103,7 @@ class TransactionCoordinator:
         self._uncompleted: list[
             tuple[int, TransactionEnd]
         ] = []  # (retry at, end) of ends whose last record could not be written
-        self._sweeps = (
-            Sweep(config.abort_interval_ms, now_ms, self._abort_timed_out),
-            Sweep(config.expire_interval_ms, now_ms, self._expire),
-        )
+        self._timeouts = Timeouts(self.runtime, config.timeouts, self._warn, now_ms)
 
     topic = TOPIC
 
@@ -272,8 +263,7 @@ class TransactionCoordinator:
 
     def tick(self, now_ms: int, is_turn_over: Callable[[], bool] = lambda: False) -> None:
         self.runtime.tick(now_ms, is_turn_over)
-        for sweep in self._sweeps:
-            sweep.tick(now_ms, is_turn_over)
+        self._timeouts.tick(now_ms, is_turn_over)
         self.markers.tick(now_ms)
         due = [end for due_ms, end in self._uncompleted if due_ms <= now_ms]
         self._uncompleted = [one for one in self._uncompleted if one[0] > now_ms]
@@ -281,49 +271,10 @@ class TransactionCoordinator:
             self._markers_written(end, now_ms)
         self._write_here(now_ms, is_turn_over)
 
-    def _ids(self) -> Iterator[tuple[int, Sequence[str]]]:
-        """Yield the transactional ids of each partition of the log, some at a time."""
-        for shard in tuple(self.runtime.active()):
-            ids = tuple(shard.transactions)
-            for first in range(0, len(ids), IDS_AT_ONCE):
-                yield shard.partition, ids[first : first + IDS_AT_ONCE]
-
-    def _abort_timed_out(self, now_ms: int) -> Steps[None]:
-        """Abort transactions that are open for too long. Clients may leave thousands open that time out together."""
-        for partition, ids in self._ids():
-            try:
-                found = self.runtime.shard(partition).timed_out(ids, now_ms)
-            except KafkaError:
-                continue  # the leadership has ended
-            for number, transactional_id in enumerate(found):
-                self.runtime.write(
-                    partition,
-                    partial(TransactionShard.abort_timed_out, transactional_id=transactional_id, now_ms=now_ms),
-                    _nothing,
-                    partial(self._warn, "a transaction timed out and could not be aborted", transactional_id),
-                    now_ms,
-                )
-                if number % ABORTS_AT_ONCE == ABORTS_AT_ONCE - 1:
-                    now_ms = yield
-            now_ms = yield
-
-    def _expire(self, now_ms: int) -> Steps[None]:
-        """Remove transactional ids that were not used for a long time."""
-        for partition, ids in self._ids():
-            self.runtime.write(
-                partition,
-                partial(TransactionShard.expire, ids=ids, now_ms=now_ms),
-                _nothing,
-                partial(self._warn, "transactional ids have expired and could not be removed", ids[0]),
-                now_ms,
-                reads_wait=False,
-            )
-            now_ms = yield
-
     def next_deadline_ms(self) -> int:
         if self._unwritten:
             return 0
-        deadline_ms = min(sweep.next_deadline_ms() for sweep in self._sweeps)
+        deadline_ms = self._timeouts.next_deadline_ms()
         for other_ms in (self.runtime.next_deadline_ms(), self.markers.next_deadline_ms()):
             if other_ms is not None:
                 deadline_ms = min(deadline_ms, other_ms)

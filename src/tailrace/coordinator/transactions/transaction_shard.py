@@ -6,7 +6,6 @@ A decision about a `Transaction` becomes one record. The transaction changes onl
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,21 +17,16 @@ from tailrace.coordinator.transactions.markers import TransactionEnd
 from tailrace.coordinator.transactions.transaction import (
     BUMPS_EPOCH_FROM,
     ENDING,
-    IDLE,
     Facts,
     Transaction,
     TransactionState,
     is_epoch_exhausted,
 )
-from tailrace.coordinator.transactions.transaction_records import encoded_record, facts_of, tombstone
+from tailrace.coordinator.transactions.transaction_records import encoded_record, facts_of
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerId, TopicPartition
-from tailrace.model.topic_config import INT_MAX
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.messages import TransactionLogKey, TransactionLogValue
-
-_log = logging.getLogger(__name__)
-
 
 _S = TransactionState
 R = TypeVar("R")
@@ -56,7 +50,6 @@ class TransactionSettings:
     server_version: Callable[[], int]  # the cluster's transaction.version
     new_producer_id: Callable[[int], ProducerId]  # of the time, now_ms
     send: Callable[[TransactionEnd, int], None]  # sends markers when an end is in the log
-    expiration_ms: int
 
 
 class TransactionShard:
@@ -156,7 +149,7 @@ class TransactionShard:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         if facts.state is _S.ONGOING:
             # The client retries, and gets an epoch above the fencing one.
-            return self._fence(transaction, InitAnswer(ErrorCode.CONCURRENT_TRANSACTIONS), now_ms)
+            return self.fence(transaction, InitAnswer(ErrorCode.CONCURRENT_TRANSACTIONS), now_ms)
         if facts.is_epoch_exhausted and (expected is None or expected.producer_epoch == facts.producer_epoch):
             after = transaction.prepare_new_producer_id(
                 self._settings.new_producer_id(now_ms), timeout_ms, now_ms, remember_epoch=expected is not None
@@ -204,7 +197,8 @@ class TransactionShard:
         next_identity = EndResult(*Transaction.after_end(plan)) if plan.bumps_epoch else EndResult()
         return self._step(transaction, plan, next_identity, lambda now_ms: self._send_markers(transaction, now_ms))
 
-    def _fence(self, transaction: Transaction, response: R, now_ms: int) -> StateChange[R]:
+    def fence(self, transaction: Transaction, response: R, now_ms: int) -> StateChange[R]:
+        """Abort an open transaction, with an epoch that its producer does not have."""
         server_version = self._settings.server_version()
         next_producer_id = NO_PRODUCER_ID
         if server_version >= BUMPS_EPOCH_FROM and transaction.facts.is_epoch_exhausted:
@@ -256,47 +250,6 @@ class TransactionShard:
         record = encoded_record(end.transactional_id, end.after, self._settings.server_version())
         return StateChange((record,), None, is_replayed=False, on_done=done)
 
-    # Timeouts
-
-    def timed_out(self, ids: Iterable[str], now_ms: int) -> list[str]:
-        """Return those of these transactional ids whose transaction is open for longer than its timeout."""
-        found = [one for one in map(self.transactions.get, ids) if one is not None and _is_timed_out(one, now_ms)]
-        return [one.transactional_id for one in found]
-
-    def abort_timed_out(self, transactional_id: str, now_ms: int) -> StateChange[None]:
-        """Abort a transaction, unless its client has ended it meanwhile."""
-        transaction = self.transactions.get(transactional_id)
-        if transaction is None or not _is_timed_out(transaction, now_ms):
-            return StateChange((), None)
-        _log.info("the transaction of %s has timed out and is aborted", transactional_id)
-        return self._fence(transaction, None, now_ms)
-
-    def expire(self, ids: Iterable[str], now_ms: int) -> StateChange[None]:
-        """Remove those of these transactional ids that were not used for transactional.id.expiration.ms."""
-        latest = now_ms - self._settings.expiration_ms
-        expired = [
-            one
-            for one in map(self.transactions.get, ids)
-            if one is not None
-            and one.facts.state in IDLE
-            and one.pending is None
-            and one.facts.last_update_ms <= latest
-        ]
-        if not expired:
-            return StateChange((), None)
-        for one in expired:
-            one.prepare_dead()
-
-        def done(code: ErrorCode, now_ms: int) -> None:
-            for one in expired:
-                if code is ErrorCode.NONE:
-                    self.transactions.pop(one.transactional_id, None)
-                else:
-                    one.give_up()
-
-        records = [tombstone(one.transactional_id) for one in expired]
-        return StateChange(records, None, is_atomic=False, is_replayed=False, on_done=done)
-
     def __iter__(self) -> Iterator[Transaction]:
         return iter(self.transactions.values())
 
@@ -318,14 +271,4 @@ def _is_same_producer(facts: Facts, expected: ProducerIdAndEpoch) -> bool:
         or expected.producer_id == facts.producer_id
         # a retry of the call that gave it a new id, whose answer was lost
         or (expected.producer_id == facts.previous_producer_id and is_epoch_exhausted(expected.producer_epoch))
-    )
-
-
-def _is_timed_out(transaction: Transaction, now_ms: int) -> bool:
-    facts = transaction.facts
-    return (
-        facts.state is _S.ONGOING
-        and transaction.pending is None
-        and facts.timeout_ms != INT_MAX  # two-phase commit: only the client ends it
-        and facts.start_ms + facts.timeout_ms < now_ms
     )

@@ -4,6 +4,7 @@
 them in.
 
     cleaner.py               compacts one log, group by group
+    segment_groups.py        the segments that become one segment
     cleaner_range.py         DirtyRange: the dirty part of a log, and if cleaning is due
     compaction.py            decides which records are kept: KeyScan, SurvivingRecords
     cleaner_kernels.py       the loops over records of both passes, compiled

@@ -33,13 +33,13 @@ from tailrace.log.compaction.cleaned_transactions import CleanedTransactions
 from tailrace.log.compaction.cleaner_kernels import SLOT_SIZE
 from tailrace.log.compaction.cleaner_range import DirtyRange
 from tailrace.log.compaction.compaction import KeyScan, LastRecord, LatestOffsets
+from tailrace.log.compaction.segment_groups import group_segments
 from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.log.segments.open_segments import reopened
 from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset, ProducerId
-from tailrace.model.topic_config import INT_MAX
 
 _log = logging.getLogger(__name__)
 
@@ -216,37 +216,6 @@ class Cleaning:
         stats.ended_ms = self._clock_ms()
         _log.info("%s: cleaned up to %d: %s", self._log.partition, self.end_offset, stats)
         return Cleaned(self.end_offset, stats)
-
-
-def group_segments(
-    segments: list[Segment], max_bytes: int, max_index_bytes: int, end_offset: Offset
-) -> list[list[Segment]]:
-    """Group neighbouring segments while their sizes and the sizes of their indexes do not exceed the limits of one
-    segment.
-
-    The last offset of a segment is taken as the next segment's base offset minus one, or `end_offset` minus one.
-    Offsets in a group must fit 31 bits relative to its start.
-    """
-    groups: list[list[Segment]] = []
-    size = offset_index_size = time_index_size = 0
-    for segment, following in with_following(segments):
-        end = following.base_offset if following else end_offset
-        offset_bytes, time_bytes = segment.offset_index.count * 8, segment.time_index.count * 12
-        if (
-            groups
-            and size + segment.size <= max_bytes
-            and offset_index_size + offset_bytes <= max_index_bytes
-            and time_index_size + time_bytes <= max_index_bytes
-            and (segment.size == 0 or end - 1 - groups[-1][0].base_offset <= INT_MAX)
-        ):
-            groups[-1].append(segment)
-        else:
-            groups.append([segment])
-            size = offset_index_size = time_index_size = 0
-        size += segment.size
-        offset_index_size += offset_bytes
-        time_index_size += time_bytes
-    return groups
 
 
 def aborted_from(log: PartitionLog, start: Offset, end: Offset) -> list[AbortedTransaction]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation, rights_of
 from tailrace.broker.security.permissions import Permissions
-from tailrace.coordinator.groups.consumer.consumer_heartbeat import IsVisible, all_visible
+from tailrace.coordinator.groups.group import IsVisible, all_visible
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.image import TopicImage
 from tailrace.model.errors import ErrorCode

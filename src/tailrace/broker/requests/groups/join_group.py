@@ -21,7 +21,7 @@ from tailrace.broker.requests.groups.group_topics import visibility_of
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation
 from tailrace.broker.security.permissions import Permissions
-from tailrace.coordinator.groups.classic.classic_join import JoinRequest
+from tailrace.coordinator.groups.classic.join_request import JoinRequest
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import JoinGroupRequest, JoinGroupResponse
 

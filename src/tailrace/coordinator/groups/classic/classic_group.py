@@ -12,7 +12,7 @@ Invariants
     1. `leader_id` is a member, or None without members.
     2. `waiting_to_join` counts the members whose JoinGroup is unanswered; `awaiting_join` changes only here.
     3. Every member supports `protocol` in COMPLETING_REBALANCE and STABLE.
-    4. An instance id belongs to one member id, the latest. Older member ids are fenced.
+    4. An instance id belongs to one member id, the latest. Older member ids are fenced (`static_members.py`).
 
 Requests and timers change a group through `classic_join.py`, `classic_membership.py` and `classic_rebalance.py`.
 """
@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from tailrace.coordinator.groups.classic.classic_member import ClassicMember, JoinAnswer, Protocols
+from tailrace.coordinator.groups.classic.static_members import StaticMembers, fence
 from tailrace.coordinator.groups.group import Committer, IdleSince, TopicCommit
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -35,7 +36,6 @@ from tailrace.protocol.messages import (
     GroupMetadataKey,
     JoinGroupResponse,
     ListGroupsResponse,
-    SyncGroupResponse,
 )
 
 CONSUMER_PROTOCOL = "consumer"  # the protocol type of consumers
@@ -72,7 +72,7 @@ class ClassicGroup:
         self.protocol: str | None = None
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
-        self.static_members: dict[str, str] = {}  # instance id → member id
+        self.static_members = StaticMembers()
         self.pending: set[str] = set()  # member ids that were returned with MEMBER_ID_REQUIRED and have not joined yet
         self.pending_sync: set[str] = set()  # members of this generation that have not sent SyncGroup yet
         self.waiting_to_join = 0
@@ -138,8 +138,7 @@ class ClassicGroup:
     def add(self, member: ClassicMember, protocol_type: str, answer: JoinAnswer | None) -> None:
         """Add a member. The first one decides the protocol type of the group."""
         if member.instance_id is not None:
-            assert member.instance_id not in self.static_members, f"{member.instance_id} is a member already"
-            self.static_members[member.instance_id] = member.member_id
+            self.static_members.add(member.instance_id, member.member_id)
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader_id is None:
@@ -161,7 +160,7 @@ class ClassicGroup:
             if member.awaiting_join is not None:
                 self.waiting_to_join -= 1
             if member.instance_id is not None:
-                del self.static_members[member.instance_id]
+                self.static_members.remove(member.instance_id)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
         self.pending.discard(member_id)
@@ -185,20 +184,13 @@ class ClassicGroup:
     def replace_static(self, instance_id: str, old_id: str, new_id: str, now_ms: int) -> ClassicMember:
         """Give a static member that has restarted its new id. Requests with the old id are fenced."""
         old = self.members.pop(old_id)
-        self.answer_join(
-            old,
-            JoinGroupResponse(
-                member_id=old_id, error_code=ErrorCode.FENCED_INSTANCE_ID, protocol_type=None, protocol_name=None
-            ),
-            now_ms,
-        )
-        old.answer_sync(
-            SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, protocol_type=None, protocol_name=None), now_ms
-        )
+        if old.awaiting_join is not None:
+            self.waiting_to_join -= 1
+        fence(old, now_ms)
         member = self.members[new_id] = old.replaced_by(new_id)
         if self.leader_id == old_id:
             self.leader_id = new_id
-        self.static_members[instance_id] = new_id
+        self.static_members.replace(instance_id, new_id)
         return member
 
     def answer_join(self, member: ClassicMember, response: JoinGroupResponse, now_ms: int) -> bool:
@@ -223,11 +215,7 @@ class ClassicGroup:
     def check_member(self, member_id: str, instance_id: str | None) -> None:
         """Raise UNKNOWN_MEMBER_ID for an unknown member, FENCED_INSTANCE_ID for a static member that was replaced."""
         if instance_id is not None:
-            known = self.static_members.get(instance_id)
-            if known is None:
-                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-            if known != member_id:
-                raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
+            self.static_members.check(instance_id, member_id)
         if member_id not in self.members:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 

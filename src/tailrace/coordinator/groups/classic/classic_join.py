@@ -2,24 +2,19 @@
 
 A client without a member id gets one. Since version 4 the first response is MEMBER_ID_REQUIRED with the id, and the
 client joins with that id. So a client that gives up and retries leaves no member behind.
-
-A static member is identified by its instance id. It gets a new member id after each restart and replaces the member
-before. While the group is stable and its protocol does not change, this causes no rebalance.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
 
 from tailrace.coordinator.groups.classic.classic_group import COMPLETING, DEAD, PREPARING, STABLE, ClassicGroup
-from tailrace.coordinator.groups.classic.classic_member import ClassicMember, JoinAnswer, Protocols
+from tailrace.coordinator.groups.classic.classic_member import ClassicMember, JoinAnswer
 from tailrace.coordinator.groups.classic.classic_rebalance import Change, Rebalances
-from tailrace.coordinator.groups.classic.classic_records import group_record
-from tailrace.coordinator.groups.consumer.consumer_heartbeat import IsVisible, all_visible
+from tailrace.coordinator.groups.classic.join_request import JoinRequest
+from tailrace.coordinator.groups.classic.static_rejoin import StaticRejoins
 from tailrace.coordinator.groups.group_settings import GroupSettings
-from tailrace.coordinator.shard import StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import JoinGroupResponse
 from tailrace.protocol.primitives import STRING_MAX
@@ -27,24 +22,6 @@ from tailrace.protocol.primitives import STRING_MAX
 _log = logging.getLogger(__name__)
 
 MEMBER_ID_REQUIRED_FROM = 4
-_SKIP_ASSIGNMENT_FROM = 9
-
-
-class JoinRequest(NamedTuple):
-    """A JoinGroup request, decoded."""
-
-    group_id: str
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocol_type: str
-    protocols: Protocols
-    reason: str
-    version: int
-    is_visible: IsVisible = all_visible
 
 
 class ClassicJoins:
@@ -52,6 +29,7 @@ class ClassicJoins:
         self._rebalances = rebalances
         self._settings = settings
         self._new_uuid = new_uuid
+        self._static_rejoins = StaticRejoins(rebalances)
 
     def join(self, group: ClassicGroup, request: JoinRequest, answer: JoinAnswer, now_ms: int) -> Change:
         """Handle a JoinGroup. `answer` is called once, now or when all members have joined."""
@@ -104,7 +82,7 @@ class ClassicJoins:
             member_id = self._new_member_id(request.instance_id)
             known = group.static_members.get(request.instance_id)
             if known is not None:
-                return self._replace_static(group, request, known, member_id, answer, now_ms)
+                return self._static_rejoins.replace(group, request, known, member_id, answer, now_ms)
             return self._add(group, request, member_id, answer, now_ms)
         member_id = self._new_member_id(request.client_id)
         if request.version < MEMBER_ID_REQUIRED_FROM:
@@ -146,59 +124,6 @@ class ClassicJoins:
         # as another member, this timeout removes the first one.
         self._rebalances.extend_session(group, member, now_ms, self._settings.new_member_join_timeout_ms)
         return self._rebalances.prepare_or_complete(group, f"{member_id} joins: {request.reason}", now_ms)
-
-    def _replace_static(
-        self,
-        group: ClassicGroup,
-        request: JoinRequest,
-        old_id: str,
-        new_id: str,
-        answer: JoinAnswer,
-        now_ms: int,
-    ) -> Change:
-        assert request.instance_id is not None
-        leader_before = group.leader_id
-        member = group.replace_static(request.instance_id, old_id, new_id, now_ms)
-        self._rebalances.extend_session(group, member, now_ms)
-        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
-        group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms, answer)
-        if group.state is COMPLETING:
-            # The leader may be computing an assignment for the old id.
-            return self._rebalances.prepare(group, f"static member {request.instance_id} is back", now_ms)
-        if group.state is not STABLE:
-            return self._rebalances.complete_if_all_joined(group, now_ms)
-        if group.chosen_protocol() != group.protocol:
-            return self._rebalances.prepare_or_complete(
-                group, f"static member {request.instance_id} is back with another protocol", now_ms
-            )
-
-        def stored(error: ErrorCode, now_ms: int) -> None:
-            if error is not ErrorCode.NONE:
-                group.update(member, *before, None)
-                old = group.replace_static(request.instance_id or "", new_id, old_id, now_ms)
-                self._rebalances.extend_session(group, old, now_ms)
-                answer(
-                    JoinGroupResponse(
-                        error_code=error,
-                        generation_id=group.generation,
-                        protocol_type=group.protocol_type,
-                        protocol_name=group.protocol,
-                        leader=leader_before or "",
-                    ),
-                    now_ms,
-                )
-                return
-            response = group.join_response(new_id)
-            if request.version >= _SKIP_ASSIGNMENT_FROM:
-                response.skip_assignment = new_id == group.leader_id
-            else:
-                # An old client that is the leader would compute an assignment: the response names the leader's old id.
-                response.members = []
-                response.leader = leader_before or ""
-            group.answer_join(member, response, now_ms)
-
-        assignments = {one.member_id: one.assignment for one in group.members.values()}
-        return StateChange([group_record(group, assignments)], None, is_replayed=False, on_done=stored)
 
     # Members with an id
 

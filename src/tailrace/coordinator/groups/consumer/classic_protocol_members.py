@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tailrace.coordinator.groups.classic.classic_join import MEMBER_ID_REQUIRED_FROM, JoinRequest
+from tailrace.coordinator.groups.classic.classic_join import MEMBER_ID_REQUIRED_FROM
 from tailrace.coordinator.groups.classic.classic_member import JoinAnswer, SyncAnswer
 from tailrace.coordinator.groups.classic.classic_membership import LeavingMember, SyncRequest
+from tailrace.coordinator.groups.classic.join_request import JoinRequest
 from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from tailrace.coordinator.groups.consumer.consumer_groups import ConsumerGroups
 from tailrace.coordinator.groups.consumer.consumer_heartbeat import check_instance

@@ -18,12 +18,7 @@ from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
 from tailrace.coordinator.groups.consumer.consumer_assignors import consumer_target, topic_ids
 from tailrace.coordinator.groups.consumer.consumer_description import describe_consumer_group
 from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
-from tailrace.coordinator.groups.consumer.consumer_heartbeat import (
-    ConsumerHeartbeat,
-    IsVisible,
-    check_instance,
-    with_heartbeat,
-)
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import ConsumerHeartbeat, check_instance, with_heartbeat
 from tailrace.coordinator.groups.consumer.consumer_member import ConsumerMember
 from tailrace.coordinator.groups.consumer.consumer_reconciliation import Owned, reconcile
 from tailrace.coordinator.groups.consumer.consumer_records import (
@@ -40,7 +35,7 @@ from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_EPO
 from tailrace.coordinator.groups.epoch.reconciliation import contains
 from tailrace.coordinator.groups.epoch.record_fields import PartitionLists
 from tailrace.coordinator.groups.epoch.target_computations import Submit
-from tailrace.coordinator.groups.group import Group
+from tailrace.coordinator.groups.group import Group, IsVisible
 from tailrace.coordinator.shard import StateChange
 from tailrace.coordinator.timers import Timers
 from tailrace.metadata.image.image import MetadataImage

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from tailrace.coordinator.groups.consumer.consumer_member import ConsumerMember
 from tailrace.coordinator.groups.consumer.consumer_reconciliation import Owned
+from tailrace.coordinator.groups.group import IsVisible, all_visible
 from tailrace.model.errors import ErrorCode, KafkaError
-
-IsVisible: TypeAlias = Callable[[str], bool]  # (topic): True if the client may describe it
-
-
-def all_visible(_: str) -> bool:
-    return True
 
 
 class ConsumerHeartbeat(NamedTuple):

@@ -16,10 +16,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from typing import Any, Final, NamedTuple
 
 from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
-from tailrace.coordinator.groups.consumer.consumer_heartbeat import IsVisible
 from tailrace.coordinator.groups.consumer.consumer_member import ConsumerMember
 from tailrace.coordinator.groups.consumer.consumer_records import CONSUMER_RECORDS, pattern_record, pattern_tombstone
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
+from tailrace.coordinator.groups.group import IsVisible
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
 from tailrace.metadata.image.image import MetadataImage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tailrace.coordinator.groups.consumer.consumer_heartbeat import IsVisible
+from tailrace.coordinator.groups.group import IsVisible
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.patterns import UnusablePattern, compile_pattern
 

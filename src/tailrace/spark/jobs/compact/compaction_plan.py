@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tailrace.log.compaction.cleaned_segment import CleaningRules, with_following
-from tailrace.log.compaction.cleaner import aborted_from, cleaning_rules, group_segments
+from tailrace.log.compaction.cleaner import aborted_from, cleaning_rules
 from tailrace.log.compaction.cleaner_range import DirtyRange, find_dirty_range
 from tailrace.log.compaction.proposal import OldSegment, describe_old
+from tailrace.log.compaction.segment_groups import group_segments
 from tailrace.log.directories.data_directory import PartitionFolder
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.inspect.findings import InspectionFailed

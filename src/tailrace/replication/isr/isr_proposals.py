@@ -17,7 +17,7 @@ from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import AlterPartitionRequest
 from tailrace.replication.hosted_partitions import HostedPartitions
-from tailrace.replication.isr_state import IsrProposal
+from tailrace.replication.isr.isr_state import IsrProposal
 from tailrace.replication.leader import LeaderRole
 from tailrace.waiting.outbox import Answered, Failed, Failure
 
@@ -66,7 +66,7 @@ class IsrProposals:
             self._check_ms = now_ms + self._interval_ms
             for partition in self._partitions.leaders():
                 assert partition.leader is not None
-                partition.leader.shrink_isr(now_ms)
+                partition.leader.isr_changes.shrink(now_ms)
         if self._waiting and not self._has_request and now_ms >= self._send_ms:
             self._send(now_ms)
 
@@ -143,7 +143,7 @@ class IsrProposals:
         if answer.error_code:
             code = ErrorCode(answer.error_code)
             _log.info("%s: the controller responded with %s to %s", key, code.name, proposal)
-            return not leader.isr_refused(proposal, code)
+            return not leader.isr_changes.refuse(proposal, code)
         if leader.isr_accepted(proposal, answer.isr, answer.leader_epoch, answer.partition_epoch, now_ms):
             self._moved(key, now_ms)
         _log.info("%s: the ISR is %s in partition epoch %d", key, answer.isr, answer.partition_epoch)
