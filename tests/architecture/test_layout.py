@@ -47,3 +47,18 @@ def test_the_architecture_page_names_modules_that_exist() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     named = [name for name in re.findall(r"`([\w/]+\.py)`", text) if not name.startswith("tests/")]
     assert [name for name in named if not any(one.endswith(f"/{name}") for one in names)] == []
+
+
+@pytest.mark.parametrize("path", ["a Produce", "a Fetch", "a follower's Fetch", "an offset commit"])
+def test_the_path_of_a_frequent_request_has_at_most_eight_files_named_in_full(path: str) -> None:
+    """The numbered list is the path, from the handler down; the text after it has the side matter."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    found = re.search(rf"\n## \w+ of {path}\n(.*?)\n## ", text, re.DOTALL)
+    assert found is not None, f"ARCHITECTURE.md has no path of {path}"
+    steps = re.findall(r"^\d\. .*(?:\n   .*)*", found[1], re.MULTILINE)
+    named = [name for step in steps for name in re.findall(r"`([\w/]+\.py)`", step)]
+    modules = {name_of(one) for one in MODULES}
+    files = {name for name in named if "/" in name}
+    assert files <= modules
+    assert {name.rsplit("/")[-1] for name in named} == {name.rsplit("/")[-1] for name in files}
+    assert 4 <= len(files) <= 8

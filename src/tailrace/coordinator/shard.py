@@ -1,8 +1,10 @@
 """CoordinatorShard: the state behind one partition of a coordinator's topic.
 
-A request changes nothing itself. It returns a StateChange: records and a response. The runtime appends the records as
-one batch, replays them into the state, and sends the response once they are committed. The state depends only on the
-records in the log. So another broker, or Apache Kafka, that replays the log gets the same state.
+A request returns a StateChange: records and a response. The runtime appends the records as one batch, replays them into
+the state, and sends the response once they are committed. The state that survives depends only on the records in the
+log. So another broker, or Apache Kafka, that replays the log gets the same state. Before that, a request changes only
+what is never in the log: timers and sessions of members, and objects without records, such as a new empty group.
+`on_done` undoes these if the records could not be written.
 
     operation(shard) ──► StateChange(records, response) ──► append ──► replay(record) ──► committed ──► answer
 

@@ -102,7 +102,10 @@ class SaslGuard:
         self._limited_log = LimitedLog(_log)
 
     def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int, pass_on: Handle) -> bool:
-        """Handle a frame. Frames of authenticated clients go to `pass_on`. Return True if the reply is deferred."""
+        """Handle a frame. Frames of authenticated clients go to `pass_on`.
+
+        Return True if the connection may hand over its next frame before this reply is taken.
+        """
         session = context.session
         if session is None:
             session = SaslSession(self._settings[context.listener])

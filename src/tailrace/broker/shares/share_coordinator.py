@@ -16,7 +16,7 @@ stored in `__share_group_state`, which is created at the first request. Each req
     COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR
                                                retry later
 
-See `coordinator/shares/`.
+See `shares/state/`.
 """
 
 from __future__ import annotations
