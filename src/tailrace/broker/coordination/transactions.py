@@ -71,14 +71,7 @@ class Transactions:
         if peers is not None:
             routes = routes._replace(send=peers.send_markers)
         self.coordinator = TransactionCoordinator(
-            TransactionConfig(
-                max_timeout_ms=config.integer("transaction.max.timeout.ms"),
-                timeouts=TimeoutConfig(
-                    expiration_ms=config.integer("transactional.id.expiration.ms"),
-                    abort_interval_ms=config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
-                    expire_interval_ms=config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"),
-                ),
-            ),
+            transaction_config(config),
             make_runtime,
             broker_id=config.node_id,
             cluster=ClusterView(
@@ -98,3 +91,14 @@ class Transactions:
             end.producer_id, end.producer_epoch, end.coordinator_epoch, end.is_commit, end.transaction_version
         )
         self.marker_writer.write(key, marker, answer, now_ms)
+
+
+def transaction_config(config: BrokerConfig) -> TransactionConfig:
+    return TransactionConfig(
+        max_timeout_ms=config.integer("transaction.max.timeout.ms"),
+        timeouts=TimeoutConfig(
+            expiration_ms=config.integer("transactional.id.expiration.ms"),
+            abort_interval_ms=config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+            expire_interval_ms=config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        ),
+    )
