@@ -16,6 +16,7 @@ from tailrace.log.directories import log_directory
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.directories.sealed_flush import SealedFlush
 from tailrace.log.leader_epochs import EpochEnd, LeaderEpochs
+from tailrace.log.log_bounds import LogBounds
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.producers.producer_state import ProducerState
 from tailrace.log.segments.indexes.transaction_index import TransactionIndex
@@ -260,7 +261,7 @@ def a_response_to_an_earlier_role_is_applied(patch: Patch) -> None:
 
 
 def nobody_is_fenced(patch: Patch) -> None:
-    def error(self: Partition, epoch: int, *, leader_only: bool) -> ErrorCode | None:
+    def error(self: Partition, epoch: int, leader_only: bool) -> ErrorCode | None:
         is_wrong = self.leader is None and (leader_only or self.role is None)
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if is_wrong else None
 
@@ -354,23 +355,23 @@ def a_last_stable_offset_does_not_wait(patch: Patch) -> None:
 
 
 def the_high_watermark_passes_the_log_end(patch: Patch) -> None:
-    def advance(self: PartitionLog, offset: int) -> bool:
-        if offset <= self.high_watermark:
+    def advance(self: LogBounds, offset: int) -> bool:
+        if offset <= self._marks.high_watermark.offset:
             return False
-        self.marks.high_watermark = self.marks.log_end._replace(offset=offset)
+        self._marks.high_watermark = self._marks.log_end._replace(offset=offset)
         return True
 
-    patch.setattr(PartitionLog, "advance_high_watermark", advance)
+    patch.setattr(LogBounds, "advance_high_watermark", advance)
 
 
 def a_start_sets_the_high_watermark_to_the_log_end(patch: Patch) -> None:
-    add = LogDirectory._add
+    add = LogDirectory.add
 
-    def add_log(self: LogDirectory, key: Any, log: PartitionLog) -> None:
-        add(self, key, log)
+    def add_log(self: LogDirectory, log: PartitionLog) -> None:
+        add(self, log)
         log.advance_high_watermark(log.log_end_offset)
 
-    patch.setattr(LogDirectory, "_add", add_log)
+    patch.setattr(LogDirectory, "add", add_log)
 
 
 def producer_states_are_not_reloaded_after_a_truncation(patch: Patch) -> None:
