@@ -76,7 +76,7 @@ def test_commands_that_write_are_refused(places: tuple[str, str], capsys: pytest
     with pytest.raises(JobError, match="which is read-only"):
         reindex(InlineSpark(), there)
     with pytest.raises(JobError, match="which is read-only"):
-        _target(there)
+        _target(there, {})
 
 
 def test_the_source_reads_an_address_in_a_store(places: tuple[str, str]) -> None:

@@ -88,10 +88,12 @@ class ControllerListener:
         header, _ = read_request_header(body.request_data)
         row = CONTROLLER_TABLE.get(header.api_key)
         if row is None or header.api_key not in FORWARDABLE:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"requests of API {header.api_key} are not forwarded")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"requests with API key {header.api_key} cannot be forwarded")
         if not row.min_version <= header.api_version <= row.max_version:
             raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION, f"{api(header.api_key).name} has no version {header.api_version} here"
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"{api(header.api_key).name} version {header.api_version} is not supported; the controller supports "
+                f"{row.min_version} to {row.max_version}",
             )
         principal = _read_principal(body.request_principal)
         try:

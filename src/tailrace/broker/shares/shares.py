@@ -111,7 +111,7 @@ class Shares:
         """End the session of a member. The records that it has acquired become available again."""
         session = self.sessions.remove(key)
         if session is None:
-            _log.info("%s has no share session to end", key)
+            _log.info("share session %s does not exist, so it cannot be ended", key)
             return
         self._release(session, now_ms)
 
@@ -120,7 +120,7 @@ class Shares:
 
         def done(error: KafkaError | None, now_ms: int) -> None:
             if error is not None:
-                _log.info("share session of %s: %s", session.key, error)
+                _log.info("records of the share session %s could not be released: %s", session.key, error)
 
         for topic_id, partition in session.partitions:
             self.partitions.release(SharePartitionKey(group_id, topic_id, partition), member_id, done, now_ms)

@@ -152,7 +152,7 @@ class LogCleaning:
         self._is_busy = False
         self.current = None
         if isinstance(error, CleaningAborted):
-            _log.info("compaction ended early: %s", error)
+            _log.info("compaction aborted: %s", error)
             return
         _log.error("%s could not be compacted; the next attempt is in ten minutes: %s", log.partition, error)
         self.failures += 1

@@ -118,7 +118,7 @@ class Markers:
             self._note_done(end, partition)
             self._check_written(end, now_ms)
         elif code in _FENCED:
-            _log.warning("marker of %s is fenced in %s: %s", end.transactional_id, partition, code.name)
+            _log.warning("%s refused the marker of transactional id %s: %s", partition, end.transactional_id, code.name)
             self._drop_end(end)
         else:
             level = logging.INFO if code in _RETRIED else logging.ERROR

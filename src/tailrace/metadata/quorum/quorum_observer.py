@@ -313,7 +313,12 @@ class QuorumObserver:
 
     def _failed(self, failure: Failure, now_ms: int) -> None:
         if self.leader is not None:
-            _log.info("controller %d at %s: %s", self._log.leader_id, self.leader, failure.value)
+            _log.info(
+                "fetching the metadata log from controller %d at %s failed: %s",
+                self._log.leader_id,
+                self.leader,
+                failure.value,
+            )
         self._lose_leader(now_ms)
 
 
