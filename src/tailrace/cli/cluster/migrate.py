@@ -176,7 +176,7 @@ def _summary(plan: Migration, target: str) -> list[str]:
     partitions = sum(len(topic.partitions) for topic in image.topics.values())
     role = f"becomes a broker: {join(target, 'broker.properties')}"
     if node.is_only_controller:
-        role = "is a controller no longer, and its directory is no longer needed"
+        role = "is no longer a controller, and its directory is not needed any more"
     lines = [
         f"node {node.identity.node_id} of cluster {node.identity.cluster_id} in {node.path}",
         f"  {count_text(len(image.topics), 'topic')}, {count_text(partitions, 'partition')}, "
