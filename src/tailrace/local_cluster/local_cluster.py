@@ -164,7 +164,7 @@ class LocalCluster:
             *("--config", str(node.settings_file), "--log-level", self._log_level),
         ]
 
-    def _wait_for(self, what: str, missing: Callable[[], list[NodeProcess]]) -> None:
+    def _wait_for(self, event: str, missing: Callable[[], list[NodeProcess]]) -> None:
         began = reminded = time.monotonic()
         while waiting := missing():
             if self.stop_requests:
@@ -175,11 +175,11 @@ class LocalCluster:
             now = time.monotonic()
             if now - began > _START_TIMEOUT_S:
                 raise CannotStart(
-                    _failure_text(waiting[0], f"timed out: waited {_START_TIMEOUT_S:.0f} s for it {what}")
+                    _failure_text(waiting[0], f"timed out: waited {_START_TIMEOUT_S:.0f} s for it {event}")
                 )
             if now - reminded > _REMIND_EVERY_S:
                 reminded = now
-                self._report(f"waiting for {_names(one.node for one in waiting)} {what} ({now - began:.0f} s)")
+                self._report(f"waiting for {_names(one.node for one in waiting)} {event} ({now - began:.0f} s)")
             time.sleep(_POLL_S)
 
     def _brokers_not_active(self) -> list[NodeProcess]:
@@ -233,6 +233,6 @@ def _names(nodes: Iterable[Node]) -> str:
     return ", ".join(node.name for node in nodes)
 
 
-def _failure_text(one: NodeProcess, what: str) -> str:
+def _failure_text(one: NodeProcess, event: str) -> str:
     lines = "\n".join(f"  {line}" for line in one.last_log_lines())
-    return f"{one.node.name} {what}; its log is {one.node.log}" + (f"; its last lines:\n{lines}" if lines else "")
+    return f"{one.node.name} {event}; its log is {one.node.log}" + (f"; its last lines:\n{lines}" if lines else "")

@@ -60,7 +60,7 @@ class QuorumNetwork:
         )
         self._heartbeats.start()
 
-    def run_until(self, condition: Callable[[], bool], what: str) -> int:
+    def run_until(self, condition: Callable[[], bool], goal: str) -> int:
         controller = self._controller
         assert controller is not None
         deadline_ms = monotonic_ms() + self._config.integer("initial.broker.registration.timeout.ms")
@@ -69,7 +69,7 @@ class QuorumNetwork:
         try:
             while not condition():
                 if monotonic_ms() >= deadline_ms:
-                    raise _too_late(controller.lifecycle, what)
+                    raise _too_late(controller.lifecycle, goal)
                 peers.send_waiting()
                 for descriptor, mask in poll.poll(_wait_s(peers)):
                     peers.serve(descriptor, mask, self._clock_ms())
@@ -100,10 +100,10 @@ def _wait_s(peers: Peers) -> float:
     return 0.01 if due_ms is None else max(min(due_ms - monotonic_ms(), 10), 0) / 1_000
 
 
-def _too_late(lifecycle: BrokerLifecycle, what: str) -> KafkaError:
+def _too_late(lifecycle: BrokerLifecycle, goal: str) -> KafkaError:
     why = "" if lifecycle.refusal is None else f" ({lifecycle.refusal})"
     return KafkaError(
-        ErrorCode.REQUEST_TIMED_OUT, f"timed out waiting until {what}{why}; see initial.broker.registration.timeout.ms"
+        ErrorCode.REQUEST_TIMED_OUT, f"timed out waiting until {goal}{why}; see initial.broker.registration.timeout.ms"
     )
 
 

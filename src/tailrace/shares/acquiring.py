@@ -71,14 +71,14 @@ def acquire(
     if last_offset < partition.start_offset:
         return []
     room = settings.partition_max_record_locks - partition.in_flight_count
-    most = min(request.max_records, room)
-    if most <= 0:
+    records_max = min(request.max_records, room)
+    if records_max <= 0:
         if fetch_offset > partition.end_offset:
             return []
         # The limit of records in flight is reached, but records between batches in flight are counted already.
-        most = min(request.max_records, partition.end_offset - fetch_offset + 1)
+        records_max = min(request.max_records, partition.end_offset - fetch_offset + 1)
         last_offset = min(last_offset, partition.end_offset)
-    return _Acquiring(partition, request, read, settings, now_ms).acquire(fetch_offset, last_offset, most)
+    return _Acquiring(partition, request, read, settings, now_ms).acquire(fetch_offset, last_offset, records_max)
 
 
 class _Acquiring:
@@ -98,7 +98,7 @@ class _Acquiring:
         self.is_limited = request.mode is AcquireMode.RECORD_LIMIT
         self.deadline_ms = now_ms + settings.record_lock_duration_ms
 
-    def acquire(self, fetch_offset: int, last_offset: int, most: int) -> list[AcquiredRecords]:
+    def acquire(self, fetch_offset: int, last_offset: int, records_max: int) -> list[AcquiredRecords]:
         partition = self.partition
         first_read = self.read[0].base_offset
         self._archive_missing(fetch_offset, first_read)
@@ -110,8 +110,8 @@ class _Acquiring:
             base_offset = partition.batches[slot].first_offset
         known = partition.batches_from(_slot_from(partition, min(first_read, base_offset)), last_offset)
         if not known:
-            return self._acquire_new(base_offset, last_offset, most).records
-        acquired = self._acquire_known(known, base_offset, first_read, last_offset, most)
+            return self._acquire_new(base_offset, last_offset, records_max).records
+        acquired = self._acquire_known(known, base_offset, first_read, last_offset, records_max)
         if acquired:
             partition.move_gap(acquired[-1].last_offset + 1)
         return acquired
@@ -134,34 +134,34 @@ class _Acquiring:
     # Batches in flight
 
     def _acquire_known(
-        self, known: list[InFlightBatch], base_offset: int, first_read: int, last_offset: int, most: int
+        self, known: list[InFlightBatch], base_offset: int, first_read: int, last_offset: int, records_max: int
     ) -> list[AcquiredRecords]:
         partition = self.partition
         result: list[AcquiredRecords] = []
         count = 0
         gap = base_offset
         for batch in known:
-            if count >= most:
+            if count >= records_max:
                 break
             if partition.gap_start != NO_OFFSET:
                 if gap < batch.first_offset:
-                    new = self._acquire_new(gap, batch.first_offset - 1, most - count)
+                    new = self._acquire_new(gap, batch.first_offset - 1, records_max - count)
                     result += new.records
                     count += new.size
                 gap = batch.last_offset + 1
-                if count >= most:
+                if count >= records_max:
                     break
             is_throttled = self._is_throttled(batch, first_read, last_offset)
             if is_throttled and count > 0:
                 return result
-            in_parts = self.is_limited and len(batch) > most - count
+            in_parts = self.is_limited and len(batch) > records_max - count
             is_part = not batch.is_within(first_read, last_offset)
             if is_part or batch.by_offset or in_parts or is_throttled:
                 if not batch.by_offset:
                     if not batch.whole.is_acquirable:
                         continue
                     batch.differ()
-                taken = self._acquire_part(batch, first_read, last_offset, most - count, result)
+                taken = self._acquire_part(batch, first_read, last_offset, records_max - count, result)
                 count += taken
                 if is_throttled and taken:
                     return result
@@ -170,8 +170,8 @@ class _Acquiring:
                 self._acquire_run(run)
                 result.append(AcquiredRecords(run.first_offset, run.last_offset, run.delivery_count))
                 count += len(run)
-        if count < most and known[-1].last_offset < last_offset:
-            result += self._acquire_new(known[-1].last_offset + 1, last_offset, most - count).records
+        if count < records_max and known[-1].last_offset < last_offset:
+            result += self._acquire_new(known[-1].last_offset + 1, last_offset, records_max - count).records
         return result
 
     def _acquire_run(self, run: RecordRun) -> None:
@@ -187,7 +187,7 @@ class _Acquiring:
         )
 
     def _acquire_part(
-        self, batch: InFlightBatch, first_offset: int, last_offset: int, most: int, result: list[AcquiredRecords]
+        self, batch: InFlightBatch, first_offset: int, last_offset: int, records_max: int, result: list[AcquiredRecords]
     ) -> int:
         """Acquire the available records between two offsets of a batch; return their number."""
         taken = 0
@@ -204,31 +204,31 @@ class _Acquiring:
                 throttled_most = max(1, len(batch) >> run.delivery_count - self.throttle_limit + 1)
             wanted = 1 if is_last_delivery else len(run)
             if self.is_limited:
-                wanted = min(wanted, most - taken)
+                wanted = min(wanted, records_max - taken)
             if throttled_most is not None and taken < throttled_most:
                 wanted = min(wanted, throttled_most - taken)
             batch.shorten(run, run.first_offset + wanted - 1)
             self._acquire_run(run)
             taken += wanted
             _append(parts, AcquiredRecords(run.first_offset, run.last_offset, run.delivery_count))
-            if is_last_delivery or (self.is_limited and taken == most) or taken == throttled_most:
+            if is_last_delivery or (self.is_limited and taken == records_max) or taken == throttled_most:
                 break
         result += parts
         return taken
 
     # New records
 
-    def _acquire_new(self, first_offset: int, last_offset: int, most: int) -> _Acquired:
+    def _acquire_new(self, first_offset: int, last_offset: int, records_max: int) -> _Acquired:
         partition = self.partition
         first = first_offset
         if not partition.batches:
             first = max(first, partition.end_offset)
         last = last_offset
-        if most < last - first + 1:
-            last = self._end_of_batch(first + most - 1)
+        if records_max < last - first + 1:
+            last = self._end_of_batch(first + records_max - 1)
             if partition.gap_start != NO_OFFSET:
                 last = min(last, last_offset)
-        records = self._put_new(first, last, most)
+        records = self._put_new(first, last, records_max)
         if partition.batches[0].first_offset == first:
             partition.start_offset = first
         partition.end_offset = max(partition.end_offset, last)
@@ -243,16 +243,16 @@ class _Acquiring:
                 return max(offset, span.last_offset)
         return offset
 
-    def _put_new(self, first: int, last: int, most: int) -> list[AcquiredRecords]:
+    def _put_new(self, first: int, last: int, records_max: int) -> list[AcquiredRecords]:
         spans = [(first, last)] if self.is_limited else self._cut(first, last)
-        if self.is_limited and last - first + 1 > most:
+        if self.is_limited and last - first + 1 > records_max:
             batch = InFlightBatch(RecordRun(first, last, RecordState.AVAILABLE, 0))
             batch.differ()
-            batch.shorten(batch.runs[0], first + most - 1)
+            batch.shorten(batch.runs[0], first + records_max - 1)
             self._acquire_run(batch.runs[0])
             self.partition.put(batch)
             self.partition.look_for_available()
-            return [AcquiredRecords(first, first + most - 1, 1)]
+            return [AcquiredRecords(first, first + records_max - 1, 1)]
         for one_first, one_last in spans:
             run = RecordRun(one_first, one_last, RecordState.AVAILABLE, 0)
             self._acquire_run(run)

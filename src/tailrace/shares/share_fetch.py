@@ -157,7 +157,7 @@ class ShareFetch(DelayedOperation):
 
     def _has_enough(self, acquirable: list[HostedShare]) -> bool:
         readable = 0
-        most = self._share_of_bytes(len(acquirable))
+        records_max = self._share_of_bytes(len(acquirable))
         for hosted in acquirable:
             bound = hosted.replica.log.snapshot_marks().bound(self._settings.isolation)
             position = hosted.share.position
@@ -166,7 +166,7 @@ class ShareFetch(DelayedOperation):
             if position.offset > bound.offset or position.segment_base_offset < bound.segment_base_offset:
                 return True
             if position.segment_base_offset == bound.segment_base_offset:
-                readable += min(bound.position - position.position, most)
+                readable += min(bound.position - position.position, records_max)
         return readable >= self.params.min_bytes
 
     # Read and respond
@@ -236,12 +236,12 @@ class ShareFetch(DelayedOperation):
         self.answer(answers, now_ms)
         return True
 
-    def _acquire(self, hosted: HostedShare, offset: int, read: LogRead, most: int, now_ms: int) -> ShareAnswer:
-        if read.slice is None or most <= 0:
+    def _acquire(self, hosted: HostedShare, offset: int, read: LogRead, records_max: int, now_ms: int) -> ShareAnswer:
+        if read.slice is None or records_max <= 0:
             return ShareAnswer()
         params, share = self.params, hosted.share
-        batches = batches_of(read.slice, offset, share.end_offset + 1, most)
-        request = AcquireRequest(params.member_id, params.mode, params.batch_size, most)
+        batches = batches_of(read.slice, offset, share.end_offset + 1, records_max)
+        request = AcquireRequest(params.member_id, params.mode, params.batch_size, records_max)
         acquired = acquire(share, request, offset, batches, self._settings, now_ms)
         if acquired and read.aborted:
             acquired = leave_out_aborted(share, acquired, batches, read.aborted)

@@ -46,8 +46,8 @@ class Network(Protocol):
     def join(self) -> None:
         """Begin the broker's heartbeats."""
 
-    def run_until(self, condition: Callable[[], bool], what: str) -> int:
-        """Send, receive and tick until the condition is true. Return the current time. `what` describes the
+    def run_until(self, condition: Callable[[], bool], goal: str) -> int:
+        """Send, receive and tick until the condition is true. Return the current time. `goal` describes the
         condition."""
 
     def call_soon(self, function: Callable[[], None]) -> bool:
@@ -94,7 +94,7 @@ def open_remote_controller(
         identity.cluster_id,
         previous_epoch=_previous_epoch(files, directories),
         heartbeat_interval_ms=config.integer("broker.heartbeat.interval.ms"),
-        moved=lambda: network.call_soon(controller.lifecycle_moved),
+        state_changed=lambda: network.call_soon(controller.lifecycle_changed),
     )
     controller = RemoteController(
         log,

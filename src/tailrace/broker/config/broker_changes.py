@@ -65,7 +65,7 @@ def _check_assignment_intervals(config: BrokerConfig, settings: Mapping[str, str
             )
 
 
-def _refusal(name: str, value: int, why: str) -> KafkaError:
+def _refusal(name: str, value: int, reason: str) -> KafkaError:
     return KafkaError(
-        ErrorCode.INVALID_REQUEST, f"Dynamic thread count update validation failed for {name}={value}, {why}"
+        ErrorCode.INVALID_REQUEST, f"Dynamic thread count update validation failed for {name}={value}, {reason}"
     )

@@ -51,32 +51,32 @@ def parse_security_map(text: str) -> dict[str, str]:
 
 
 def parse_listeners(
-    values: Sequence[str], security: Mapping[str, str], what: str, *, distinct_ports: bool = True
+    values: Sequence[str], security: Mapping[str, str], key: str, *, distinct_ports: bool = True
 ) -> list[Listener]:
     found = []
     for value in values:
         match = _URI.fullmatch(value)
         if match is None:
-            raise InvalidConfig(f"{what}: '{value}' is not a listener; write NAME://host:port")
+            raise InvalidConfig(f"{key}: '{value}' is not a listener; write NAME://host:port")
         name, port = match["name"].upper(), int(match["port"])
         if not -1 <= port <= 65535:
-            raise InvalidConfig(f"{what}: {port} is not a valid port (0-65535)")
+            raise InvalidConfig(f"{key}: {port} is not a valid port (0-65535)")
         if name not in security:
             raise InvalidConfig(
-                f"{what}: listener {name} has no security protocol; add it to listener.security.protocol.map"
+                f"{key}: listener {name} has no security protocol; add it to listener.security.protocol.map"
             )
         found.append(Listener(name, match["six"] or match["host"], port, security[name]))
     names = [one.name for one in found]
     if len(set(names)) < len(names):
-        raise InvalidConfig(f"{what}: each listener must have a different name")
+        raise InvalidConfig(f"{key}: each listener must have a different name")
     if distinct_ports:
-        _check_ports(found, what)
+        _check_ports(found, key)
     return found
 
 
-def _check_ports(listeners: Sequence[Listener], what: str) -> None:
+def _check_ports(listeners: Sequence[Listener], key: str) -> None:
     """Raise InvalidConfig for a port that is used twice, except by one IPv4 and one IPv6 address."""
     for one in listeners:
         others = [other for other in listeners if other is not one and other.port == one.port and one.port > 0]
         if others and not (len(others) == 1 and (":" in one.host) != (":" in others[0].host)):
-            raise InvalidConfig(f"{what}: port {one.port} is used more than once")
+            raise InvalidConfig(f"{key}: port {one.port} is used more than once")

@@ -33,7 +33,7 @@ _LATEST_SNAPSHOT_HOURS = 1  # each round of --latest leaves a whole copy of the 
 _FOLLOW_ONLY = {
     "group": "commits no offsets to a group",
     "keep_snapshots": "removes no snapshots",
-    "freshness": "exports the present records once",
+    "freshness": "exports once",
     "merge_every": "merges no files",
 }
 

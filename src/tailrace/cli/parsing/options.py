@@ -36,13 +36,13 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         return text.partition("\n")[2] if isinstance(action, argparse._SubParsersAction) else text
 
 
-def add_json(parser: argparse._ActionsContainer, what: str, *short: str) -> None:
-    parser.add_argument(*short, "--json", action="store_true", help=what)
+def add_json(parser: argparse._ActionsContainer, help_text: str, *short: str) -> None:
+    parser.add_argument(*short, "--json", action="store_true", help=help_text)
 
 
-def add_yes(parser: argparse.ArgumentParser, what: str) -> None:
+def add_yes(parser: argparse.ArgumentParser, help_text: str) -> None:
     """Add the option of a command that without it only shows what it would change."""
-    parser.add_argument("--yes", action="store_true", help=f"{what} (default: show them, and change nothing)")
+    parser.add_argument("--yes", action="store_true", help=f"{help_text} (default: show them, and change nothing)")
 
 
 def positive(text: str) -> int:

@@ -63,8 +63,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _incomplete(why: str, writer: LineWriter) -> CommandError:
-    return CommandError(f"{why} ({count_text(writer.written, 'record was', 'records were')} written)", status=1)
+def _incomplete(reason: str, writer: LineWriter) -> CommandError:
+    return CommandError(f"{reason} ({count_text(writer.written, 'record was', 'records were')} written)", status=1)
 
 
 @contextmanager

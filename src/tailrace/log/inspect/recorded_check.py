@@ -151,8 +151,11 @@ class RecordedChecks:
     def __init__(self, records: Mapping[Offset, RecordedCheck]) -> None:
         self._records = records
 
-    def __call__(self, given: SegmentToCheck) -> SegmentResult:
-        record = self._records.get(given.base_offset)
-        if record is not None and (record.expected_offset, record.is_last) == (given.expected_offset, given.is_last):
-            return record.replay(given.path(file_names.LOG), given.report, given.listeners)
-        return check_segment(given)
+    def __call__(self, segment: SegmentToCheck) -> SegmentResult:
+        record = self._records.get(segment.base_offset)
+        if record is not None and (record.expected_offset, record.is_last) == (
+            segment.expected_offset,
+            segment.is_last,
+        ):
+            return record.replay(segment.path(file_names.LOG), segment.report, segment.listeners)
+        return check_segment(segment)

@@ -86,17 +86,17 @@ class SegmentToCheck:
 
 
 class SegmentCheck:
-    def __init__(self, given: SegmentToCheck) -> None:
-        self._files = given.files
-        self._path = given.path
-        self._is_last = given.is_last
-        self._is_clean = given.is_clean
-        self._deep = given.deep
-        self._report = given.report
-        self._advance = given.advance
-        self._listeners = given.listeners
-        self._expected = given.expected_offset
-        self.result = SegmentResult(given.base_offset, given.expected_offset)
+    def __init__(self, segment: SegmentToCheck) -> None:
+        self._files = segment.files
+        self._path = segment.path
+        self._is_last = segment.is_last
+        self._is_clean = segment.is_clean
+        self._deep = segment.deep
+        self._report = segment.report
+        self._advance = segment.advance
+        self._listeners = segment.listeners
+        self._expected = segment.expected_offset
+        self.result = SegmentResult(segment.base_offset, segment.expected_offset)
 
     def run(self) -> SegmentResult:
         """Check everything. Raise OSError only if the log file cannot be read."""
@@ -273,6 +273,6 @@ def _check_records(header: BatchHeader, view: memoryview) -> None:
         )
 
 
-def check_segment(given: SegmentToCheck) -> SegmentResult:
+def check_segment(segment: SegmentToCheck) -> SegmentResult:
     """Check one segment. Raise OSError only if its log file cannot be read."""
-    return SegmentCheck(given).run()
+    return SegmentCheck(segment).run()

@@ -137,9 +137,9 @@ class RemoteController:
         self._ready = ready
         self._retries.append((now_ms + FAREWELL_MS_MAX, self._stop_anyway))
         self.lifecycle.leave()
-        self.lifecycle_moved()
+        self.lifecycle_changed()
 
-    def lifecycle_moved(self) -> None:
+    def lifecycle_changed(self) -> None:
         """Note, on the heartbeats' thread, that the lifecycle has changed its state."""
         self._has_left = self.lifecycle.state is LifecycleState.LEFT
 

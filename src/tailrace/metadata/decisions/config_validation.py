@@ -44,11 +44,11 @@ def _invalid(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_CONFIG, reason)
 
 
-def parse_settings(keys: ConfigDefinition, settings: Settings, what: str) -> dict[str, Value]:
+def parse_settings(keys: ConfigDefinition, settings: Settings, owner: str) -> dict[str, Value]:
     """Return all parsed values. Raise INVALID_CONFIG for an unknown name or a value that is not allowed."""
     for name in settings:
         if name not in keys:
-            raise _invalid(f"{name} is not a config of {what}")
+            raise _invalid(f"{name} is not a config of {owner}")
     try:
         return keys.parse(settings)
     except InvalidConfig as error:

@@ -71,7 +71,7 @@ class BrokerLifecycle:
     previous_epoch: int = -1
     heartbeat_interval_ms: int = 2_000
     inputs: HeartbeatInputs = field(default_factory=HeartbeatInputs)
-    moved: Callable[[], object] = lambda: None  # called by the heartbeats' thread after each change of state
+    state_changed: Callable[[], object] = lambda: None  # called by the heartbeats' thread after each change of state
 
     # Written by the heartbeats' thread.
     state: LifecycleState = LifecycleState.REGISTERING
@@ -235,7 +235,7 @@ class BrokerLifecycle:
                 code, f"the controller refused the registration of broker {self.registration.id}: {code.name}"
             )
             if code in FATAL:
-                self.moved()
+                self.state_changed()
         elif code is ErrorCode.BROKER_ID_NOT_REGISTERED:
             # An administrator has unregistered a running broker.
             self.previous_epoch = -1
@@ -252,4 +252,4 @@ class BrokerLifecycle:
     def _go_to(self, state: LifecycleState) -> None:
         self.state = state
         _log.info("broker state", extra=fields(state=state.name, broker_epoch=self.epoch))
-        self.moved()
+        self.state_changed()

@@ -219,8 +219,8 @@ class _Validation:
         self.rules = RecordRules(config, now_ms, partition)
         self.log_append_time_ms = now_ms if self.log_append_time else NO_TIMESTAMP
 
-    def refuse(self, why: str, code: ErrorCode = ErrorCode.INVALID_RECORD) -> NoReturn:
-        raise KafkaError(code, f"{why} in {self.partition}")
+    def refuse(self, reason: str, code: ErrorCode = ErrorCode.INVALID_RECORD) -> NoReturn:
+        raise KafkaError(code, f"{reason} in {self.partition}")
 
     def _refuse_corrupt(self, error: CorruptBatch) -> NoReturn:
         if isinstance(error, DecompressedTooLarge):

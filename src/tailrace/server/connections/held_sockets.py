@@ -14,8 +14,8 @@ HELD_MAX: Final = 256  # descriptors for held connections; beyond that, the olde
 
 
 class HeldSockets:
-    def __init__(self, most: int = HELD_MAX) -> None:
-        self._most = most
+    def __init__(self, sockets_max: int = HELD_MAX) -> None:
+        self._most = sockets_max
         self._heap: list[tuple[int, int, socket]] = []  # (closing time, order of arrival, socket)
         self._numbers = count()
 

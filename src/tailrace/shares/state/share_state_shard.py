@@ -124,12 +124,12 @@ class ShareStateShard:
         if topic is None or key.partition not in topic.partitions:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    def _checked(self, key: SharePartitionKey, leader_epoch: int, what: str) -> PersistedState:
+    def _checked(self, key: SharePartitionKey, leader_epoch: int, operation: str) -> PersistedState:
         _check_index(key)
         state = self.states.get(key)
         if state is None:
             raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"{what} operation on uninitialized share partition not allowed."
+                ErrorCode.INVALID_REQUEST, f"{operation} operation on uninitialized share partition not allowed."
             )
         if leader_epoch != NO_EPOCH and leader_epoch < self._leader_epochs.get(key, leader_epoch):
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)

@@ -34,9 +34,9 @@ class UnknownLog(SourceError):
 class OffsetRangeLost(SourceError):
     """Requested records that are not, or no longer, in the log."""
 
-    def __init__(self, partition: TopicPartition, start: Offset, end: Offset, why: str) -> None:
+    def __init__(self, partition: TopicPartition, start: Offset, end: Offset, reason: str) -> None:
         super().__init__(
-            f"offsets {start} to {end - 1} of {partition} are missing: {why}; "
+            f"offsets {start} to {end - 1} of {partition} are missing: {reason}; "
             'set failOnDataLoss to "false" to read the remaining records'
         )
         self.partition = partition

@@ -289,14 +289,14 @@ def _ending(options: OptionValues, is_stream: bool) -> Point:
     return point
 
 
-def _refuse_place(point: Point, place: int, option: str, name: str, why: str) -> None:
+def _refuse_place(point: Point, place: int, option: str, name: str, reason: str) -> None:
     if point.is_by_time or point.is_named:
         return
     if point.offsets is None and point.place == place:
-        raise WrongOption(f"{option} cannot be {name}: {why}")
+        raise WrongOption(f"{option} cannot be {name}: {reason}")
     for partition, offset in (point.offsets or {}).items():
         if offset == place:
-            raise WrongOption(f"{option} cannot be {name} ({place}) for {partition}: {why}")
+            raise WrongOption(f"{option} cannot be {name} ({place}) for {partition}: {reason}")
 
 
 def _point(options: OptionValues, which: str, default: Point) -> Point:

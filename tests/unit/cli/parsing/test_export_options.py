@@ -14,7 +14,7 @@ from tests.support.command import tailrace
     [
         (["--freshness", "5"], "--freshness is for --to iceberg and delta, not for --to parquet"),
         (["--merge-every", "2"], "--merge-every is for --to iceberg and delta, not for --to parquet"),
-        (["--to", "delta", "--freshness", "5"], "--freshness needs --follow: a single run exports the present records once"),
+        (["--to", "delta", "--freshness", "5"], "--freshness needs --follow: a single run exports once"),
         (["--to", "delta", "--merge-every", "2"], "--merge-every needs --follow: a single run merges no files"),
         (["--to", "delta", "--keep-snapshots", "all"], "--keep-snapshots needs --follow: a single run removes no snap"),
         (["--partition-by", "partition"], "an export to parquet cannot be partitioned by partition"),

@@ -162,7 +162,7 @@ def test_a_broker_stops_when_the_controller_allows_it(broker: Broker) -> None:
     assert lifecycle.inputs.leaves
     assert reported == []
     lifecycle.state = LifecycleState.LEFT
-    broker.controller.lifecycle_moved()
+    broker.controller.lifecycle_changed()
     assert broker.controller.next_deadline_ms() == 0
     broker.controller.tick(1_000)
     assert reported == []  # other nodes need time to learn of it

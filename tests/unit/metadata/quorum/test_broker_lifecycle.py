@@ -68,7 +68,7 @@ def test_a_registration_contains_endpoints_features_and_directories() -> None:
 def test_a_broker_is_unfenced_when_it_has_caught_up_and_is_ready() -> None:
     one = new()
     reported: list[LifecycleState] = []
-    one.moved = lambda: reported.append(one.state)
+    one.state_changed = lambda: reported.append(one.state)
     register(one)
     one.inputs.metadata_offset = 40
     first = respond(one, 0, is_caught_up=False)

@@ -67,9 +67,9 @@ def upgrade(
     return group
 
 
-def _cannot(group_id: str, why: str) -> KafkaError:
+def _cannot(group_id: str, reason: str) -> KafkaError:
     return KafkaError(
-        ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group_id} to consumer group because {why}."
+        ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group_id} to consumer group because {reason}."
     )
 
 
