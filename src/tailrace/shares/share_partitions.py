@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 Done = Callable[[KafkaError | None, int], None]  # (error or None, now_ms), called once
 RemoteRead: TypeAlias = Callable[[TopicPartition, Offset, int, bool, int], LogRead | ErrorCode | None]
 
-_LATER = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+_RETRIABLE = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 _FENCED = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH)
 _PASSED_ON = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _ENDS = (
@@ -294,7 +294,7 @@ class SharePartitions:
 
 def _client_error(error: KafkaError) -> KafkaError:
     """Return the error for a client when its group's state cannot be read or written."""
-    if error.code in _LATER:
+    if error.code in _RETRIABLE:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     elif error.code in _FENCED:
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER

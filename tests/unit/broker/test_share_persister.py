@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tailrace.broker.cluster.share_state_peers import ShareStatePeers
-from tailrace.broker.shares.share_persister import PATIENCE_MS, RETRY_MS, SharePersister
+from tailrace.broker.shares.share_persister import RETRY_MS, RETRY_TIMEOUT_MS, SharePersister
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -136,7 +136,7 @@ def test_retries_end_after_patience_ms(failure: Failure) -> None:
         deadline_ms = world.persister.next_deadline_ms()
         now_ms = now_ms if deadline_ms is None else deadline_ms
         world.persister.tick(now_ms)
-    assert PATIENCE_MS <= now_ms <= PATIENCE_MS + 1_000
+    assert RETRY_TIMEOUT_MS <= now_ms <= RETRY_TIMEOUT_MS + 1_000
     assert attempts > 20
     assert world.answers[0] in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT)
 

@@ -1,7 +1,7 @@
 """SharePersister: reads and writes share group state, here or at another broker.
 
 An operation is done by this broker's ShareCoordinator if it leads the partition of `__share_group_state`. Otherwise the
-leader gets a request. An operation is retried for PATIENCE_MS while the coordinator is loading, has moved or cannot be
+leader gets a request. An operation is retried for RETRY_TIMEOUT_MS while the coordinator is loading, has moved or cannot be
 reached, because clients of share groups do not expect these errors.
 
 In a cluster, operations on one share partition are done one after the other. If a retried write came after a later
@@ -22,10 +22,10 @@ from tailrace.coordinator.runtime import Answer, Refuse
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.shares.state.persisted_state import PersistedState, SharePartitionKey, ShareWrite
 
-PATIENCE_MS: Final = 20_000  # less than the request timeout of clients
+RETRY_TIMEOUT_MS: Final = 20_000  # less than the request timeout of clients
 RETRY_MS: Final = 20
 RETRY_MS_MAX: Final = 1_000
-_LATER: Final = frozenset(
+_RETRIABLE: Final = frozenset(
     (
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -69,7 +69,7 @@ class SharePersister:
         """`peers` sends requests to other brokers. It is None in a cluster of one node."""
         self._peers = peers
         self._states = states
-        self._lines: dict[SharePartitionKey, deque[_Pending]] = {}  # waiting operations, by share partition
+        self._queues: dict[SharePartitionKey, deque[_Pending]] = {}  # waiting operations, by share partition
         self._postponed: list[tuple[int, int, _Pending]] = []  # a heap, by the time of the retry
         self._numbers = count()
 
@@ -109,16 +109,16 @@ class SharePersister:
     def _ask(
         self, key: SharePartitionKey, operation: StateOperation[Any], answer: Answer[Any], refuse: Refuse, now_ms: int
     ) -> None:
-        asked = _Pending(key, operation, answer, refuse, now_ms + PATIENCE_MS)
+        asked = _Pending(key, operation, answer, refuse, now_ms + RETRY_TIMEOUT_MS)
         if self._peers is None:
             self._attempt(asked, now_ms)
             return
-        line = self._lines.get(key)
-        if line is None:
-            self._lines[key] = deque()
+        queue = self._queues.get(key)
+        if queue is None:
+            self._queues[key] = deque()
             self._attempt(asked, now_ms)
-        elif not (line and line[-1].absorb(asked)):
-            line.append(asked)
+        elif not (queue and queue[-1].absorb(asked)):
+            queue.append(asked)
 
     def _attempt(self, asked: _Pending, now_ms: int) -> None:
         def answered(result: Any, now_ms: int) -> None:
@@ -129,7 +129,7 @@ class SharePersister:
         def refused(error: KafkaError, now_ms: int, *, is_from_elsewhere: bool = False) -> None:
             # The other broker may not have read the metadata of a new topic yet.
             is_late = is_from_elsewhere and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if now_ms < asked.until_ms and (is_late or error.code in _LATER):
+            if now_ms < asked.until_ms and (is_late or error.code in _RETRIABLE):
                 heappush(self._postponed, (now_ms + asked.retry_ms, next(self._numbers), asked))
                 asked.retry_ms = min(2 * asked.retry_ms, RETRY_MS_MAX)
                 return
@@ -158,13 +158,13 @@ class SharePersister:
 
     def _do_next(self, key: SharePartitionKey, now_ms: int) -> None:
         """Do the next waiting operation of a share partition, after the one before has its result."""
-        line = self._lines.get(key)
-        if line is None:
+        queue = self._queues.get(key)
+        if queue is None:
             return
-        if line:
-            self._attempt(line.popleft(), now_ms)
+        if queue:
+            self._attempt(queue.popleft(), now_ms)
         else:
-            del self._lines[key]
+            del self._queues[key]
 
     # Time
 

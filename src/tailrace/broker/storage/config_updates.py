@@ -51,14 +51,14 @@ class ConfigUpdates:
     def next_deadline_ms(self) -> int | None:
         return 0 if self._outdated else None
 
-    def _update(self, image: MetadataImage, at_most: int) -> None:
-        while at_most > 0 and self._outdated:
+    def _update(self, image: MetadataImage, partitions_max: int) -> None:
+        while partitions_max > 0 and self._outdated:
             name, first = self._outdated.popitem()
             topic = image.topics.get(name)
             if topic is None:
-                at_most -= 1
+                partitions_max -= 1
                 continue
-            last = min(first + at_most, len(topic.partitions))
+            last = min(first + partitions_max, len(topic.partitions))
             if last < len(topic.partitions):
                 self._outdated[name] = last
             config = self._config.topic_config(image, name)
@@ -66,4 +66,4 @@ class ConfigUpdates:
                 partition = self._partitions.get(TopicPartition(name, number))
                 if partition is not None:
                     partition.log.update_config(config)
-            at_most -= max(last - first, 1)
+            partitions_max -= max(last - first, 1)

@@ -15,7 +15,7 @@ HELD_MAX: Final = 256  # descriptors for held connections; beyond that, the olde
 
 class HeldSockets:
     def __init__(self, sockets_max: int = HELD_MAX) -> None:
-        self._most = sockets_max
+        self._sockets_max = sockets_max
         self._heap: list[tuple[int, int, socket]] = []  # (closing time, order of arrival, socket)
         self._numbers = count()
 
@@ -24,7 +24,7 @@ class HeldSockets:
 
     def hold(self, held: socket, until_ms: int) -> None:
         heapq.heappush(self._heap, (until_ms, next(self._numbers), held))
-        if len(self._heap) > self._most:
+        if len(self._heap) > self._sockets_max:
             heapq.heappop(self._heap)[2].close()
 
     def next_deadline_ms(self) -> int | None:

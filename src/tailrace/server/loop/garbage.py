@@ -3,7 +3,8 @@
 A collection stops every thread, so clients may have to wait for it. In a process that only runs the broker,
 
     each object is examined once, when YOUNG_OBJECTS more exist; this takes about a millisecond
-    objects that are still used are examined again when the broker was idle for a moment, or after PATIENCE_MS
+    objects that are still used are examined again when the broker was idle for a moment, or after
+    COLLECTION_INTERVAL_MS_MAX
 
 Objects without reference cycles are freed at once, without the collector. The broker makes few cycles.
 """
@@ -17,7 +18,7 @@ from typing import Any, Final
 YOUNG_OBJECTS: Final = 2_000
 OLD_INTERVAL_MS: Final = 600_000
 IDLE_RETRY_MS: Final = 1_000
-PATIENCE_MS: Final = 6 * 3_600_000
+COLLECTION_INTERVAL_MS_MAX: Final = 6 * 3_600_000
 _NEVER: Final = 1 << 30
 
 
@@ -50,7 +51,7 @@ class FullCollection:
         now_ms = self._timer_ms()
         if now_ms < self._due_ms:
             return
-        if not is_idle and now_ms < self._collected_ms + PATIENCE_MS:
+        if not is_idle and now_ms < self._collected_ms + COLLECTION_INTERVAL_MS_MAX:
             self._due_ms = now_ms + IDLE_RETRY_MS
             return
         gc.unfreeze()

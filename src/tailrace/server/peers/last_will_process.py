@@ -12,7 +12,7 @@ import _socket  # `socket` would bring much more memory than it takes to connect
 import sys
 import time
 
-PATIENCE_S = 10.0  # after that the session has expired anyway
+TIMEOUT_S = 10.0  # after that the session has expired anyway
 TIMEOUT_S = 2.0
 PAUSE_S = 0.05
 NOT_CONTROLLER = 41
@@ -31,7 +31,7 @@ def main() -> None:
 
 def carry_out(frame: bytes, addresses: list[str]) -> None:
     """Send a frame to one address after the other, until the active controller has responded."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         for address in addresses:
             try:

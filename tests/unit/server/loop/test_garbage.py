@@ -10,9 +10,9 @@ import pytest
 
 from tailrace.server.loop import garbage
 from tailrace.server.loop.garbage import (
+    COLLECTION_INTERVAL_MS_MAX,
     IDLE_RETRY_MS,
     OLD_INTERVAL_MS,
-    PATIENCE_MS,
     YOUNG_OBJECTS,
     FullCollection,
     examine_objects_once,
@@ -102,6 +102,6 @@ def test_a_broker_that_is_never_idle_collects_after_patience_ms(looks: list[int]
     clock.now_ms = old.next_deadline_ms()
     old.tick(is_idle=False)
     assert (looks, old.next_deadline_ms()) == ([], clock.now_ms + IDLE_RETRY_MS)
-    clock.now_ms = began_ms + PATIENCE_MS
+    clock.now_ms = began_ms + COLLECTION_INTERVAL_MS_MAX
     old.tick(is_idle=False)
     assert len(looks) == 1
