@@ -257,7 +257,7 @@ def test_an_unknown_topic_or_partition_is_reported(broker: tailrace.Broker) -> N
         read(wire(broker, subscribe="nope"))
     assigned = {**wire(broker), "assign": '{"t":[4]}'}
     del assigned["subscribe"]
-    with pytest.raises(UnknownLog, match="assign has t-4, which does not exist"):
+    with pytest.raises(UnknownLog, match="option assign names t-4, which does not exist"):
         read(assigned)
 
 

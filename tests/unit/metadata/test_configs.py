@@ -99,7 +99,7 @@ def test_errors_of_invalid_values_name_the_config(name: str, text: str) -> None:
 def test_a_secret_is_not_shown_in_an_error() -> None:
     key = definition("broker")["ssl.keystore.password"]
     assert key.is_sensitive
-    assert "geheim" not in str(key._refuse("geheim", "no"))
+    assert "geheim" not in str(key._invalid("geheim", "no"))
 
 
 def test_a_resource_type_without_configs_has_no_definition() -> None:

@@ -1,8 +1,8 @@
 """SharePersister: reads and writes share group state, here or at another broker.
 
 An operation is done by this broker's ShareCoordinator if it leads the partition of `__share_group_state`. Otherwise the
-leader gets a request. An operation is retried for RETRY_TIMEOUT_MS while the coordinator is loading, has moved or cannot be
-reached, because clients of share groups do not expect these errors.
+leader gets a request. An operation is retried for RETRY_TIMEOUT_MS while the coordinator is loading, has moved or
+cannot be reached, because clients of share groups do not expect these errors.
 
 In a cluster, operations on one share partition are done one after the other. If a retried write came after a later
 write, the start offset would move back. Writes that wait are merged into one.

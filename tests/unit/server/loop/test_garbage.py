@@ -38,7 +38,7 @@ def settings() -> Iterator[None]:
     before = gc.get_threshold()
     examine_objects_once()
     yield
-    gc.callbacks.remove(garbage._keep)
+    gc.callbacks.remove(garbage._freeze_after_collection)
     gc.set_threshold(*before)
     gc.unfreeze()
 
@@ -95,7 +95,7 @@ def test_old_reference_cycles_are_freed_when_the_broker_is_idle(looks: list[int]
 
 
 @pytest.mark.usefixtures("settings")
-def test_a_broker_that_is_never_idle_collects_after_patience_ms(looks: list[int]) -> None:
+def test_a_broker_that_is_never_idle_collects_after_the_maximum_interval(looks: list[int]) -> None:
     clock = Clock()
     old = FullCollection(clock)
     began_ms = clock.now_ms

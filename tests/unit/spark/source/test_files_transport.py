@@ -177,7 +177,7 @@ def test_missing_topics_and_partitions_are_reported(tmp_path: Path) -> None:
     path = str(golden("codecs").unpack(tmp_path))
     with pytest.raises(UnknownLog, match="there is no topic 'orders' in"):
         read({"path": path, "subscribe": "topic,orders"})
-    with pytest.raises(UnknownLog, match="assign has topic-4, which does not exist in"):
+    with pytest.raises(UnknownLog, match="option assign names topic-4, which does not exist in"):
         read({"path": path, "assign": '{"topic": [0, 4]}'})
     with pytest.raises(Unreadable, match="no-such-place cannot be read: No such file"):
         read({"path": f"{path}/no-such-place", "subscribe": "topic"})

@@ -68,7 +68,7 @@ class WireTransport:
             return found
         missing = sorted(set(selection.partitions) - set(found))
         if missing and not missing_ok:
-            raise UnknownLog(f"assign has {missing[0]}, which does not exist at {self._options.bootstrap}")
+            raise UnknownLog(f"option assign names {missing[0]}, which does not exist at {self._options.bootstrap}")
         return sorted(set(selection.partitions) & set(found))
 
     def identities(self, selection: Selection, *, missing_ok: bool = False) -> dict[str, TopicIdentity]:
