@@ -139,6 +139,42 @@ def epochs_written_late() -> Driver:
     return driver
 
 
+def segments_deleted_with_late_syncs() -> Driver:
+    """Delete segments. The folder is synced on another thread, after checkpoints and other changes."""
+    driver = Driver(small_segments(retention_bytes=400))
+    waiting: list[Work] = []
+    driver.directory.flush_by(waiting.append, lambda error: None)
+    partition = driver.create()
+
+    def do_all() -> None:
+        while waiting:
+            sync, results = waiting.pop(0), list[Any]()
+            driver.change(partition, lambda log, sync=sync, results=results: results.append(sync.run()))
+            driver.change(partition, lambda log, sync=sync, results=results: sync.apply(results[0], driver.now_ms))
+
+    fill(driver, partition, 14)
+    driver.change(partition, lambda log: log.advance_high_watermark(log.log_end_offset))
+    for _ in range(6):
+        driver.change(partition, lambda log: log.delete_old_segments(driver.now_ms, 1))
+        driver.checkpoint()
+        do_all()
+    fill(driver, partition, 5, mark="w")
+    driver.change(partition, lambda log: log.advance_high_watermark(log.log_end_offset))
+    driver.change(partition, lambda log: log.delete_records(log.log_end_offset - 1, driver.now_ms))
+    driver.checkpoint()
+    for _ in range(3):
+        driver.change(partition, lambda log: log.delete_old_segments(driver.now_ms, 1))
+        driver.checkpoint()
+        fill(driver, partition, 2, mark="x")
+        do_all()
+    driver.change(partition, lambda log: log.delete_old_segments(driver.now_ms, 1))
+    driver.truncate_fully(partition, 5)
+    do_all()
+    fill(driver, partition, 1, mark="y")
+    driver.checkpoint()
+    return driver
+
+
 def checkpoints_written_late() -> Driver:
     """Write checkpoints of a log that is meanwhile truncated, deleted, and created again."""
     driver = Driver(small_segments())
@@ -550,4 +586,4 @@ SCENARIOS = [
 ]
 
 # What is done beside the thread that changes a log.
-LATE_SCENARIOS = [epochs_written_late, checkpoints_written_late, many_topics]
+LATE_SCENARIOS = [epochs_written_late, segments_deleted_with_late_syncs, checkpoints_written_late, many_topics]

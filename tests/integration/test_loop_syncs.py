@@ -1,5 +1,5 @@
-"""Syncs run outside the loop: when partitions are created, led and deleted, and when epochs and checkpoints are
-written.
+"""Syncs run outside the loop: when partitions are created, led and deleted, when epochs and checkpoints are written,
+when segments are rolled, and when retention deletes them.
 """
 
 from __future__ import annotations
@@ -84,5 +84,21 @@ def test_only_the_metadata_log_is_synced_on_the_loop(tmp_path: Path, monkeypatch
         for number in range(25):
             put(broker.bootstrap, "a", number, numbered(1))
         wait_until(lambda: len(calls.of("leader-epoch-checkpoint", by="tailrace-chore")) == 25)
+        assert calls.on_loop() == []
+        monkeypatch.undo()
+
+
+def test_rolls_and_retention_sync_nothing_on_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {**SETTINGS, "log.retention.check.interval.ms": "200", "log.segment.bytes": str(1 << 20)}
+    with tailrace.Broker(tmp_path / "data", config=settings) as broker, RawClient(broker.bootstrap) as client:
+        topic = CreateTopicsRequest.CreatableTopic(name="a", num_partitions=1, replication_factor=1)
+        client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 5)
+        calls = Calls(monkeypatch)
+        folder = tmp_path / "data" / "a-0"
+        # Old records: retention deletes all segments, the active one too.
+        put(broker.bootstrap, "a", 0, [bytes(200_000)] * 60, per_batch=1)
+        wait_until(lambda: [path.stat().st_size for path in folder.glob("*.log")] == [0])
+        assert int(next(folder.glob("*.log")).stem) == 60
+        assert len(calls.of("a-0", by="tailrace-chore")) > 12, "names and removals are synced by another thread"
         assert calls.on_loop() == []
         monkeypatch.undo()

@@ -76,7 +76,7 @@ class PartitionLog(LogOffsets):
         self._files, self.directory, partition, self.topic_id = folder
         segments, marks, self.epochs, self.producers = state
         epochs, producers = self.epochs, self.producers
-        durability = Durability(segments, marks, epochs, recovery_point, now_ms)
+        durability = Durability(segments, marks, epochs, recovery_point, now_ms, self._sync_folder)
         super().__init__(partition, config, segments, marks, durability)
         self.deferred = Deferred()
         self._new_jitter_ms = new_jitter_ms
@@ -88,9 +88,7 @@ class PartitionLog(LogOffsets):
         self.read_bounds, self.advance_high_watermark = self._bounds.read_bounds, self._bounds.advance_high_watermark
         self._owner: LogOwner[PartitionLog] = LogOwner()
         self.cuts = 0  # how often the end of the log was truncated
-        self._removal = Removal(
-            folder.files, self.deferred, producers, lambda paths: self._owner.remove_files(folder.files, paths)
-        )
+        self._removal = Removal(folder.files, self.deferred, producers, durability, lambda: self._owner)
 
     # Append
 
@@ -129,11 +127,13 @@ class PartitionLog(LogOffsets):
         if base_offset == active.base_offset:
             # The active segment is empty and starts at the same offset (its index may be full): create it again.
             assert active.size == 0, f"{self.partition}: {active} is not empty but the log ends at its start"
-            make = partial(self._new_segment, base_offset, now_ms)
-            segment = self._removal.replace(self.segments, active, make, self._delete_due_ms(now_ms))
+            replace = partial(self._named_segment, base_offset, now_ms)
+            segment = self._removal.replace(self.segments, active, replace, self._delete_due_ms(now_ms))
         else:
             self._seal_active(now_ms)
-            self.segments.add(segment := self._new_segment(base_offset, now_ms))
+            # Recovery notices a missing segment, unless offsets may jump. There its name is durable before it is used.
+            make = self._named_segment if self.config.is_compacted else self._new_segment
+            self.segments.add(segment := make(base_offset, now_ms))
         self._set_log_end(self.log_end_offset)
         if self.high_watermark == self.log_end_offset:
             self.marks.high_watermark = self.marks.log_end
@@ -148,7 +148,7 @@ class PartitionLog(LogOffsets):
         self.segments.active.seal(sync=is_flushed)
         if is_flushed:
             # Recovery will start at the next segment, so all files of this one have to be durable.
-            self._files.sync_directory(self.directory)
+            self._sync_folder()
         elif self.config.is_compacted:
             # Offsets may jump here. Recovery could not distinguish a lost tail from a gap, so the tail must be durable.
             self.flush_to(self.log_end_offset, now_ms)
@@ -157,10 +157,17 @@ class PartitionLog(LogOffsets):
         new = Segment.create(
             self._files, self.directory, base_offset, self.config, now_ms=now_ms, jitter_ms=self._new_jitter_ms()
         )
-        # Its name is durable before anything is appended, so that a later segment never exists without it.
-        self._files.sync_directory(self.directory)
+        self.durability.note_name()
         self._owner.watch([new])
         return new
+
+    def _named_segment(self, base_offset: Offset, now_ms: int) -> Segment:
+        new = self._new_segment(base_offset, now_ms)
+        self.durability.sync_names()
+        return new
+
+    def _sync_folder(self) -> None:
+        self._files.sync_directory(self.directory)
 
     def flush(self, now_ms: int) -> None:
         """Make everything durable."""
@@ -174,8 +181,12 @@ class PartitionLog(LogOffsets):
         """Flush if there is unflushed data and `flush.ms` has passed since the last flush."""
         due = self.durability.begin_if_due(now_ms, self.config.flush_ms)
         if due:
-            self._owner.flush_soon(self, self.log_end_offset, now_ms)
+            self.flush_soon(self.log_end_offset, now_ms)
         return due
+
+    def flush_soon(self, offset: Offset, now_ms: int) -> None:
+        """Make everything below `offset` durable, without waiting."""
+        self._owner.flush_soon(self, offset, now_ms)
 
     # Read
 
@@ -201,7 +212,7 @@ class PartitionLog(LogOffsets):
             return False
         if offset > self.recovery_point:
             # Segments that are partly or wholly below it stay for a while, and recovery starts at the first of them.
-            self._owner.flush_soon(self, offset, now_ms)
+            self.flush_soon(offset, now_ms)
         self._move_start(offset, now_ms)
         return True
 
@@ -213,11 +224,15 @@ class PartitionLog(LogOffsets):
         self._bounds.update_first_unstable()
 
     def delete_old_segments(self, now_ms: int, at_most: int = INT_MAX) -> dict[retention.DeletionReason, int]:
-        """Apply retention. Return the number of deleted segments by reason, limited to `at_most` for each reason."""
-        deleted = {}
+        """Apply retention. Return the number of deleted segments by reason, at most `at_most` in all.
+
+        While `is_removing` is True, nothing more is deleted.
+        """
+        deleted: dict[retention.DeletionReason, int] = {}
         for reason in retention.reasons(self.config):
+            left = 0 if self.is_removing else at_most - sum(deleted.values())
             going = retention.segments_to_delete(
-                reason, self.segments, self.marks, self.retention_limits(), now_ms, at_most
+                reason, self.segments, self.marks, self.retention_limits(), now_ms, left
             )
             if going and self.is_copied and going[-1] is self.segments.active:
                 # Only a sealed segment can be copied. It is deleted when it is in the remote store.
@@ -231,20 +246,31 @@ class PartitionLog(LogOffsets):
             return 0
         if len(going) == len(self.segments):
             self.roll(now_ms)
+        if not self.durability.has_durable_names:
+            # The next segment's name has to be durable before this one's is removed.
+            self._removal.sync_soon(self.directory)
+            if self.is_removing:
+                return 0
         start = self.segments.after(going[-1].base_offset)[0].base_offset
         if start > self.log_start_offset and not self.is_copied:
             self._move_start(start, now_ms)
-        self._remove_segments(going, now_ms)
-        self.durability.note_start(start)
+        # Until the removal is durable, a crash may bring back segments that are not flushed.
+        self._remove_segments(going, now_ms, partial(self.durability.note_start, start))
         return len(going)
 
-    def _remove_segments(self, going: Iterable[Segment], now_ms: int) -> None:
-        removed = list(going)
-        for segment in removed:
+    @property
+    def is_removing(self) -> bool:
+        """Return True until the removal of a segment is durable."""
+        return self._removal.is_syncing
+
+    def _remove_segments(self, going: Iterable[Segment], now_ms: int, removed: Callable[[], object] | None) -> None:
+        """Remove segments. With `removed`, the last sync happens later, and then this function is called."""
+        leaving = list(going)
+        for segment in leaving:
             self.segments.remove(segment.base_offset)
         due_ms = self._delete_due_ms(now_ms)
-        self._removal.mark_deleted(removed, due_ms)
-        self._removal.mark_snapshots_deleted(removed, due_ms)
+        self._removal.mark_deleted(leaving, due_ms, removed)
+        self._removal.mark_snapshots_deleted(leaving, due_ms)
 
     def _delete_due_ms(self, now_ms: int) -> int:
         return now_ms + self.config.file_delete_delay_ms
@@ -269,7 +295,8 @@ class PartitionLog(LogOffsets):
             return True
         self._files.entries(self.directory)  # needs a descriptor, and so fails before anything has changed
         before = (self.recovery_point, self.log_start_offset)
-        self._remove_segments(reversed(self.segments.after(offset)), now_ms)
+        self._remove_segments(reversed(self.segments.after(offset)), now_ms, None)
+        self.segments.active.config = self.config
         self.segments.active.truncate_to(offset, now_ms)
         self._set_log_end(offset)
         if self.epochs.truncate_end(offset):
@@ -281,14 +308,13 @@ class PartitionLog(LogOffsets):
         return True
 
     def truncate_fully(self, offset: Offset, now_ms: int, log_start_offset: Offset | None = None) -> None:
-        """Delete all records. The next record gets `offset`."""
-        self._files.entries(self.directory)  # fails early, as in `truncate_to`
+        """Delete all records. The next record gets `offset`. Like `truncate_to`, this fails early."""
+        self._files.entries(self.directory)
         before = (self.recovery_point, self.log_start_offset)
-        going = list(reversed(list(self.segments)))
-        for segment in going:
+        for segment in (going := list(reversed(list(self.segments)))):
             self.segments.remove(segment.base_offset)
         self._removal.mark_deleted(going, self._delete_due_ms(now_ms))
-        self.segments.add(self._new_segment(offset, now_ms))
+        self.segments.add(self._named_segment(offset, now_ms))
         self._set_log_end(offset)
         self.epochs.clear()
         self.producers.truncate_fully(offset)
@@ -329,18 +355,15 @@ class PartitionLog(LogOffsets):
     def assign_topic_id(self, topic_id: TopicId) -> None:
         """Store the topic id in `partition.metadata`."""
         if self.topic_id is not None and self.topic_id != topic_id:
-            raise KafkaError(
-                ErrorCode.INCONSISTENT_TOPIC_ID,
-                f"{self.partition} has topic id {self.topic_id} on disk and {topic_id} in the metadata",
-            )
+            reason = f"{self.partition} has topic id {self.topic_id} on disk and {topic_id} in the metadata"
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, reason)
         if self.topic_id is None:
             self.topic_id = topic_id
             write_topic_id(self._files, join(self.directory, file_names.PARTITION_METADATA), topic_id)
 
     def update_config(self, config: TopicConfig) -> None:
-        self.config = config
-        for segment in self.segments:
-            segment.config = config
+        """Use other settings. Sealed segments keep the old ones, which have no effect on them."""
+        self.config = self.segments.active.config = config
 
     def run_due(self, now_ms: int, at_most: int = INT_MAX) -> int:
         """Run deferred work: flush sealed segments, remove deleted files, write epochs. Return the number."""
@@ -350,7 +373,7 @@ class PartitionLog(LogOffsets):
         """Close the log cleanly: take a producer snapshot, complete and trim the indexes. Flush before."""
         self.producers.sync_snapshots()
         if self.producers.take_snapshot() is not None:
-            self._files.sync_directory(self.directory)
+            self._sync_folder()
         for segment in self.segments:
             segment.close()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tailrace.broker.storage.housekeeping import SEGMENTS_A_STEP
 from tailrace.model.ids import TopicPartition
 from tests.support.memory_files import MemoryFiles
 from tests.support.memory_node import NOW_MS, Client, start
@@ -39,7 +38,7 @@ class Switch:
         return self.is_on
 
 
-def test_retention_deletes_a_few_segments_in_each_turn() -> None:
+def test_retention_deletes_one_segment_in_each_turn() -> None:
     files = MemoryFiles()
     settings = {"log.retention.ms": "1000", "log.retention.check.interval.ms": "5000"}
     turn = Switch()
@@ -57,7 +56,7 @@ def test_retention_deletes_a_few_segments_in_each_turn() -> None:
         broker.tick(now_ms)
         counts.append(len(log.segments))
     assert counts[-1] == 1
-    assert max(before - after for before, after in pairwise(counts)) <= SEGMENTS_A_STEP
+    assert max(before - after for before, after in pairwise(counts)) == 1
     assert broker.services.housekeeping.next_deadline_ms() > now_ms, "nothing is left to do"
 
 

@@ -342,6 +342,17 @@ def test_l11_truncation_cuts_segments_epochs_and_producers() -> None:
     assert append(log, b"again").first_offset == 5
 
 
+def test_a_new_config_reaches_a_sealed_segment_when_a_truncation_makes_it_active() -> None:
+    log = ten()
+    sealed, config = log.segments.first, TopicConfig(segment_bytes=500)
+    log.update_config(config)
+    assert log.segments.active.config is config
+    assert sealed.config is not config, "a change of settings must not walk over all segments"
+    log.truncate_to(2, NOW_MS)
+    assert log.segments.active is sealed
+    assert sealed.config is config
+
+
 def test_truncation_inside_a_batch_cuts_the_whole_batch_but_keeps_the_requested_log_end() -> None:
     log = open_small()
     append(log, b"a")

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from tailrace.log.leader_epochs import LeaderEpochs
 from tailrace.log.producers.producer_states import ProducerStates
+from tailrace.log.segments.position import LogPosition
+from tailrace.log.segments.segment_list import SegmentList
 from tailrace.log.upkeep.deferred import Deferred
+from tailrace.log.upkeep.durability import Durability
+from tailrace.log.upkeep.log_owner import LogOwner
 from tailrace.log.upkeep.removal import Removal
+from tailrace.log.watermarks import Watermarks
 from tailrace.model.ids import TopicPartition
 from tests.support.memory_files import MemoryFiles
 from tests.support.small_logs import FOLDER, new_files, new_segment, placed, put
@@ -13,8 +19,10 @@ from tests.support.small_logs import FOLDER, new_files, new_segment, placed, put
 def parts(files: MemoryFiles) -> tuple[Removal, Deferred, ProducerStates]:
     producers = ProducerStates(files, FOLDER, TopicPartition("topic", 0))
     deferred = Deferred()
+    epochs = LeaderEpochs(files, f"{FOLDER}/leader-epoch-checkpoint")
+    durability = Durability(SegmentList(), Watermarks(0, LogPosition(0), LogPosition(0)), epochs, 0, 0, lambda: None)
     return (
-        Removal(files, deferred, producers, lambda paths: [files.remove(path) for path in paths]),
+        Removal(files, deferred, producers, durability, LogOwner),
         deferred,
         producers,
     )

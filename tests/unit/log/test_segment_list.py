@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
@@ -102,3 +104,28 @@ def test_l10_aborted_transactions_are_collected_from_all_segments_of_the_range()
     assert segments.aborted_transactions(0, 55, 152) == aborted[:2], "the third begins past the range"
     assert segments.aborted_transactions(0, 55, 156) == aborted
     assert segments.aborted_transactions(100, 100, 300) == aborted[1:]
+
+
+def test_the_total_size_follows_every_change_and_is_not_summed_up_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    segments, files, dice = segment_list(0, 100), new_files(), Random(7)
+    assert segments.total_size() == 0
+    walked = 0
+    for step in range(300):
+        bases_now = list(segments.base_offsets)
+        match dice.randrange(6):
+            case 0 | 1:
+                segments.add(new_segment(files, bases_now[-1] + 100))
+            case 2 if len(segments) > 1:
+                segments.remove(bases_now[0])
+            case 3 if len(segments) > 1:
+                segments.remove(bases_now[-1])
+            case 4 if len(segments) > 2:
+                segments.remove(bases_now[1])
+            case _:
+                put(segments.active, placed(segments.active.next_offset(), b"x" * step))
+        walks = []
+        monkeypatch.setattr(SegmentList, "sealed", property(lambda self: walks.append(1) or self[:-1]))  # noqa: B023
+        assert segments.total_size() == sum(one.size for one in segments)
+        walked += len(walks)
+        monkeypatch.undo()
+    assert walked == 0

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 
 from tailrace.log.directories.epoch_writes import EpochWrites
 from tailrace.log.directories.sealed_flush import LogFlush, SealedFlush
-from tailrace.log.directories.serial_work import SerialWork, Submit, Task
+from tailrace.log.directories.serial_work import FolderSync, SerialWork, Submit, Task
 from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.segments.open_segments import OpenSegments
@@ -71,6 +71,12 @@ class DirectoryWork(LogOwner[PartitionLog]):
             super().remove_files(files, paths)
         else:
             self._submit(Task(partial(super().remove_files, files, paths), self.on_failure))
+
+    def sync_folder(self, files: Files, path: str, synced: Callable[[], object]) -> None:
+        if self._serial is None:
+            super().sync_folder(files, path, synced)
+        else:
+            self._serial.add(FolderSync(files, path, synced, self.on_failure))
 
     def note_deferred(self, partition: TopicPartition, due_ms: int) -> None:
         self._due_ms[partition] = due_ms

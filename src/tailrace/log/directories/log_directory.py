@@ -345,7 +345,7 @@ class LogDirectory:
         log_starts = {
             partition: log.log_start_offset
             for partition, log in self._all_logs()
-            if log.is_tiered or log.log_start_offset > log.segments.first.base_offset
+            if log.is_tiered or log.is_removing or log.log_start_offset > log.segments.first.base_offset
         }
         return {
             file_names.RECOVERY_POINT_CHECKPOINT: {key: log.recovery_point for key, log in self._all_logs()},

@@ -24,8 +24,10 @@ from tailrace.model.ids import Offset
 SEGMENTS_AT_ONCE = 50
 
 
-def _sync(files: Files, paths: Iterable[str]) -> None:
-    """Sync files. A file that is missing or renamed needs no sync, because its segment is being removed."""
+def _sync(files: Files, paths: Iterable[str], folder: str) -> None:
+    """Sync files, and then their names. A missing or renamed file needs no sync, because its segment is being removed.
+    A missing folder is that of a deleted log.
+    """
     for path in paths:
         with suppress(FileNotFoundError):
             file = files.open(path)
@@ -33,6 +35,8 @@ def _sync(files: Files, paths: Iterable[str]) -> None:
                 file.sync()
             finally:
                 file.close()
+    with suppress(FileNotFoundError):
+        files.sync_directory(folder)
 
 
 def _files_of(segment: Segment) -> list[str]:
@@ -61,14 +65,16 @@ class SealedFlush:
         segments = log.segments.between(start, log.segments.active.base_offset)[:SEGMENTS_AT_ONCE]
         for segment in segments:
             self._paths += _files_of(segment)
+        self._folder, self._names = log.directory, log.durability.names
         self._following = log.segments.after(segments[-1].base_offset)[0]
 
     def run(self) -> None:
         """Sync the files. This may run on any thread."""
-        _sync(self._files, self._paths)
+        _sync(self._files, self._paths, self._folder)
 
     def apply(self, result: None, now_ms: int) -> None:
         log, end = self._log, self._following.base_offset
+        log.durability.note_names_synced(self._names)
         # A truncation below it would have removed that segment, and the next roll would have created another one.
         if log.segments.get(end) is self._following:
             log.durability.note_flushed(end, now_ms)
@@ -89,6 +95,7 @@ class LogFlush:
         self._log = log
         self._end = min(end, log.log_end_offset)
         self._cuts = log.cuts
+        self._folder, self._names = log.directory, log.durability.names
         self._on_failure = on_failure
         self._paths: list[str] = []
         for segment in log.segments.between(log.recovery_point, self._end):
@@ -96,9 +103,10 @@ class LogFlush:
 
     def run(self) -> None:
         """Sync the files. This may run on any thread."""
-        _sync(self._files, self._paths)
+        _sync(self._files, self._paths, self._folder)
 
     def apply(self, result: None, now_ms: int) -> None:
+        self._log.durability.note_names_synced(self._names)
         # After a truncation, other records may be where the synced ones were.
         if self._log.cuts == self._cuts:
             self._log.durability.note_flushed(self._end, now_ms)

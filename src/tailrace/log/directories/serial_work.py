@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
 
+from tailrace.log.disk.files import Files
 from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
 from tailrace.waiting.chore import Chore
 
@@ -26,6 +28,31 @@ class Task:
 
     def apply(self, result: object, now_ms: int) -> None:
         """Do nothing: the task is complete."""
+
+    def failed(self, error: BaseException, now_ms: int) -> None:
+        if not isinstance(error, OSError):
+            raise error
+        self._on_failure(error)
+
+
+class FolderSync:
+    """The sync of a log's folder."""
+
+    def __init__(
+        self, files: Files, path: str, synced: Callable[[], object], on_failure: Callable[[OSError], object]
+    ) -> None:
+        self._files = files
+        self._path = path
+        self._synced = synced
+        self._on_failure = on_failure
+
+    def run(self) -> None:
+        """Sync the folder. This may run on any thread. A folder that was renamed meanwhile belongs to a deleted log."""
+        with suppress(FileNotFoundError):
+            self._files.sync_directory(self._path)
+
+    def apply(self, result: None, now_ms: int) -> None:
+        self._synced()
 
     def failed(self, error: BaseException, now_ms: int) -> None:
         if not isinstance(error, OSError):

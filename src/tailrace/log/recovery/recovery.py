@@ -175,6 +175,7 @@ class _Loader:
         )
         if not self.clean:
             log.durability.note_cut(end)  # recovery may have cut files without a sync
+            log.durability.note_name()  # nor are the names that it has found durable
         return log
 
     def _new_producer_states(self) -> ProducerStates:

@@ -14,6 +14,7 @@ class SegmentList:
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._segments = sorted(segments, key=lambda segment: segment.base_offset)
         self.base_offsets = [segment.base_offset for segment in self._segments]  # read only for others
+        self._sealed_bytes: int | None = None  # of the sealed segments, whose sizes do not change; None: not computed
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -76,13 +77,21 @@ class SegmentList:
         slot = bisect_left(self.base_offsets, segment.base_offset)
         if slot < len(self._segments) and self.base_offsets[slot] == segment.base_offset:
             self._segments[slot] = segment
+            self._sealed_bytes = None
         else:
+            if slot < len(self._segments):
+                self._sealed_bytes = None
+            elif self._sealed_bytes is not None and slot:
+                self._sealed_bytes += self.active.size
             self._segments.insert(slot, segment)
             self.base_offsets.insert(slot, segment.base_offset)
 
     def remove(self, base_offset: Offset) -> None:
         slot = bisect_left(self.base_offsets, base_offset)
         assert self.base_offsets[slot] == base_offset, f"no segment starts at {base_offset}"
+        if self._sealed_bytes is not None and len(self._segments) > 1:
+            # The segment before the active one becomes active.
+            self._sealed_bytes -= self._segments[slot if slot < len(self._segments) - 1 else slot - 1].size
         del self._segments[slot], self.base_offsets[slot]
 
     def aborted_transactions(self, base_offset: Offset, start: Offset, end: Offset) -> list[AbortedTransaction]:
@@ -97,4 +106,9 @@ class SegmentList:
         return found
 
     def total_size(self) -> int:
-        return sum(segment.size for segment in self._segments)
+        """Return the bytes of all segments, without a walk over the segments if possible."""
+        if not self._segments:
+            return 0
+        if self._sealed_bytes is None:
+            self._sealed_bytes = sum(segment.size for segment in self.sealed)
+        return self._sealed_bytes + self.active.size

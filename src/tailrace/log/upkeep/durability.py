@@ -1,6 +1,12 @@
-"""Durability: the recovery point, up to which a log is certainly on disk, and the flushes that move it."""
+"""Durability: the recovery point, up to which a log is certainly on disk, and the flushes that move it.
+
+The name of a new segment becomes durable with the next flush, like the records in it. Recovery notices a missing
+segment between two others, unless offsets may jump there.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from tailrace.log.leader_epochs import LeaderEpochs
 from tailrace.log.segments.segment_list import SegmentList
@@ -9,20 +15,32 @@ from tailrace.model.ids import Offset
 
 
 class Durability:
-    __slots__ = ("_epochs", "_is_cut", "_marks", "_segments", "last_flush_ms", "recovery_point")
+    __slots__ = (
+        "_durable_names", "_epochs", "_is_cut", "_marks", "_segments", "_sync_folder", "last_flush_ms", "names",
+        "recovery_point",
+    )  # fmt: skip
 
     def __init__(
-        self, segments: SegmentList, marks: Watermarks, epochs: LeaderEpochs, recovery_point: Offset, now_ms: int
+        self,
+        segments: SegmentList,
+        marks: Watermarks,
+        epochs: LeaderEpochs,
+        recovery_point: Offset,
+        now_ms: int,
+        sync_folder: Callable[[], None],
     ) -> None:
         self._segments = segments
         self._marks = marks
         self._epochs = epochs
+        self._sync_folder = sync_folder
+        self.names = self._durable_names = 0  # segments created, and how many of them have a durable name
         self.recovery_point = recovery_point
         self.last_flush_ms = now_ms
         self._is_cut = False  # True if files were truncated since the last flush
 
     def flush(self, now_ms: int) -> None:
         """Make everything durable."""
+        self.sync_names()
         end = self._marks.log_end.offset
         if self._is_cut or end > self.recovery_point:
             self._flush_segments(end + 1)
@@ -37,9 +55,30 @@ class Durability:
             self.note_flushed(offset, now_ms)
 
     def _flush_segments(self, end: Offset) -> None:
-        # Names are durable since the next segment was created, and recovery reads the last segment anyway.
         for segment in self._segments.between(self.recovery_point, end):
             segment.flush()
+        self.sync_names()
+
+    # Names
+
+    @property
+    def has_durable_names(self) -> bool:
+        return self._durable_names == self.names
+
+    def note_name(self) -> None:
+        """Note a new segment whose name is not durable yet."""
+        self.names += 1
+
+    def note_names_synced(self, names: int) -> None:
+        """Note that the folder was synced when it had had `names` new segments."""
+        self._durable_names = max(self._durable_names, names)
+
+    def sync_names(self) -> None:
+        if not self.has_durable_names:
+            self._sync_folder()
+            self.note_names_synced(self.names)
+
+    # The recovery point
 
     def note_flushed(self, offset: Offset, now_ms: int) -> None:
         """Move the recovery point to `offset`, once the epochs are durable too, because recovery does not search for
@@ -55,8 +94,9 @@ class Durability:
         self.recovery_point = min(self.recovery_point, end)
 
     def note_start(self, start: Offset) -> None:
-        """Raise the recovery point to the new log start, because the records below are deleted."""
-        self.recovery_point = max(self.recovery_point, start)
+        """Raise the recovery point to the new log start, because the records below are deleted for good."""
+        if self._segments.first.base_offset >= start:  # otherwise the log was emptied and started elsewhere
+            self.recovery_point = max(self.recovery_point, start)
 
     def begin_if_due(self, now_ms: int, flush_ms: int) -> bool:
         """Return True if a flush has to begin: there is unflushed data, and the last flush was `flush_ms` ago."""

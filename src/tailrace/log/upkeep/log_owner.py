@@ -3,7 +3,7 @@ at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from tailrace.log.disk.files import Files
@@ -29,6 +29,11 @@ class LogOwner(Generic[L]):
         """Remove files, without waiting. Some of them may be missing."""
         for path in paths:
             files.remove(path)
+
+    def sync_folder(self, files: Files, path: str, synced: Callable[[], object]) -> None:
+        """Sync a log's folder, without waiting, before checkpoints that are written later. Then call `synced`."""
+        files.sync_directory(path)
+        synced()
 
     def write_checkpoints(self) -> None:
         """Write recovery points and log starts, because one of them was lowered."""

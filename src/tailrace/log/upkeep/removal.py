@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import Files
@@ -10,6 +11,8 @@ from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.segments.segment import Segment
 from tailrace.log.segments.segment_list import SegmentList
 from tailrace.log.upkeep.deferred import Deferred
+from tailrace.log.upkeep.durability import Durability
+from tailrace.log.upkeep.log_owner import LogOwner
 
 
 class Removal:
@@ -18,21 +21,41 @@ class Removal:
         files: Files,
         deferred: Deferred,
         producers: ProducerStates,
-        remove_files: Callable[[Sequence[str]], None],
+        durability: Durability,
+        owner: Callable[[], LogOwner[Any]],
     ) -> None:
-        """`remove_files` removes files now or soon."""
         self._files = files
-        self._remove_files = remove_files
+        self._durability = durability
+        self._owner = owner
+        self.is_syncing = False  # True until the sync of `sync_soon` has ended
         self._deferred = deferred
         self._producers = producers
 
-    def mark_deleted(self, segments: Sequence[Segment], due_ms: int) -> None:
-        """Rename the segments' files to the suffix `.deleted`. They are removed at `due_ms`."""
-        for segment in segments:
+    def mark_deleted(self, segments: Sequence[Segment], due_ms: int, then: Callable[[], object] | None = None) -> None:
+        """Rename the segments' files to the suffix `.deleted`. They are removed at `due_ms`.
+
+        With `then`, the last rename becomes durable later, and then this function is called.
+        """
+        for number, segment in enumerate(segments, 1):
             segment.rename(file_names.DELETED)
             # One by one, from one end of the log: after a crash some may return, but never with a gap between them.
-            self._files.sync_directory(segment.directory)
+            if then is not None and number == len(segments):
+                self.sync_soon(segment.directory, then)
+            else:
+                self._files.sync_directory(segment.directory)
         self.remove_later(segments, due_ms)
+
+    def sync_soon(self, directory: str, then: Callable[[], object] = lambda: None) -> None:
+        """Sync the log's folder, without waiting if the log's owner has another thread. Then call `then`."""
+        names = self._durability.names
+
+        def synced() -> None:
+            self.is_syncing = False
+            self._durability.note_names_synced(names)
+            then()
+
+        self.is_syncing = True
+        self._owner().sync_folder(self._files, directory, synced)
 
     def replace(self, segments: SegmentList, old: Segment, make: Callable[[], Segment], due_ms: int) -> Segment:
         """Put a new segment in place of an empty one with the same base offset. If that fails, the old one stays."""
@@ -51,7 +74,7 @@ class Removal:
         def remove() -> None:
             for segment in segments:
                 segment.release()
-            self._remove_files([path for segment in segments for path in segment.paths()])
+            self._owner().remove_files(self._files, [path for segment in segments for path in segment.paths()])
 
         self._deferred.add(due_ms, remove)
 
@@ -60,6 +83,6 @@ class Removal:
         paths = [self._producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]
 
         def remove() -> None:
-            self._remove_files([path for path in paths if path is not None])
+            self._owner().remove_files(self._files, [path for path in paths if path is not None])
 
         self._deferred.add(due_ms, remove)
