@@ -142,7 +142,7 @@ def epochs_written_late() -> Driver:
 def segments_deleted_with_late_syncs() -> Driver:
     """Delete segments. The folder is synced on another thread, after checkpoints and other changes."""
     driver = Driver(small_segments(retention_bytes=400))
-    waiting: list[Work] = []
+    waiting: list[Chore] = []
     driver.directory.flush_by(waiting.append, lambda error: None)
     partition = driver.create()
 

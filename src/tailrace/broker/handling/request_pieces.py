@@ -116,6 +116,8 @@ CUTS: dict[ApiKey, tuple[Cut, ...]] = {
         Cut(("groups", "topics", "partitions"), ("groups", "topics"), name="group_id"),
     ),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: (Cut(("topics", "partitions"), ("responses", "partitions")),),
+    ApiKey.ALTER_PARTITION: (_TOPICS,),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: (Cut(("directories", "topics", "partitions"), ("directories", "topics")),),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: (Cut(("topics",), ("responses",)),),
 }
 

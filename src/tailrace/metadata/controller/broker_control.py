@@ -11,17 +11,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from tailrace.metadata.controller.broker_sessions import BrokerSessions
 from tailrace.metadata.controller.control_state import ControlState
+from tailrace.metadata.controller.partition_sweep import CHANGED, PartitionSweep
 from tailrace.metadata.decisions.brokers.broker_heartbeat import BrokerState, Progress, plan_heartbeat
-from tailrace.metadata.decisions.brokers.broker_registration import check_epoch, plan_fence, plan_register
+from tailrace.metadata.decisions.brokers.broker_registration import (
+    Swept,
+    check_epoch,
+    check_registration,
+    end_previous_run,
+    partitions_of,
+    plan_fence,
+    plan_register,
+)
 from tailrace.metadata.decisions.brokers.producer_ids import plan_producer_ids
 from tailrace.metadata.decisions.replicas.isr_changes import plan_alter_partition
 from tailrace.metadata.decisions.replicas.leader_balance import plan_balance, plan_unclean_elections
 from tailrace.metadata.decisions.replicas.reassignment import plan_assign_directories
 from tailrace.metadata.image.features import VersionRange
+from tailrace.metadata.image.image import TopicImage
 from tailrace.metadata.image.registrations import (
     BrokerRegistration,
     ControllerRegistration,
@@ -34,6 +45,7 @@ from tailrace.model.configs.config_definitions import definition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, Offset
 from tailrace.model.log_fields import fields
+from tailrace.model.steps import Steps
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
@@ -85,6 +97,7 @@ class BrokerControl:
         self._settings = settings
         self._node_id = log.identity.node_id
         self._sessions = BrokerSessions(settings.session_timeout_ms)
+        self._sweep = PartitionSweep(state, partial(commit, atomic=False))
         self._registered_at: dict[BrokerId, Offset] = {}
         self._has_observers = False
         self._idle_since: tuple[Offset, int] = (-1, 0)  # (end of the log, since when it has been that)
@@ -100,6 +113,8 @@ class BrokerControl:
         if settings.balance_interval_ms is not None:
             self._balance_ms = now_ms + settings.balance_interval_ms
         self._unclean_ms = now_ms + settings.unclean_interval_ms
+        if self._sweep.is_needed():
+            self._sweep.start()  # the previous controller may have stopped during one
 
     def observed(self) -> None:
         """Note that another node follows the metadata log: from now on it gets NoOpRecords."""
@@ -107,8 +122,48 @@ class BrokerControl:
 
     # Registration and heartbeats
 
-    def register(self, request: messages.BrokerRegistrationRequest, now_ms: int) -> int:
+    def register(self, request: messages.BrokerRegistrationRequest, now_ms: int) -> Steps[int]:
         """Register a broker and return its epoch. Raise KafkaError if it must not register."""
+        new, previous_epoch = self._registration(request, now_ms), request.previous_broker_epoch
+        swept = Swept({})
+        if self._sweep.is_needed():
+            partitions = partitions_of(self._state(), new, previous_epoch)
+            for first in range(0, len(partitions), CHANGED):
+                self._end_previous_run(new.id, previous_epoch, partitions[first : first + CHANGED], swept, now_ms)
+                now_ms = yield
+            new = self._registration(request, now_ms)
+        plan = plan_register(
+            self._state(),
+            new,
+            next_offset=self._log.next_offset,
+            previous_epoch=previous_epoch,
+            kraft_version=self._log.quorum.kraft_version,
+            swept=swept,
+        )
+        self._commit(plan.records, now_ms, atomic=True)
+        self._sessions.forget(request.broker_id)
+        self._registered_at[request.broker_id] = self._log.image.offset
+        _log.info("broker registered", extra=fields(broker=request.broker_id, epoch=plan.result))
+        return plan.result
+
+    def _end_previous_run(
+        self,
+        broker_id: BrokerId,
+        previous_epoch: int,
+        partitions: Sequence[tuple[TopicImage, int]],
+        swept: Swept,
+        now_ms: int,
+    ) -> None:
+        state = self._state()
+        names = [(topic.id, number) for topic, number in partitions]
+        found = [(state.image.topics_by_id.get(topic_id), number) for topic_id, number in names]
+        present = [(topic, number) for topic, number in found if topic is not None and number in topic.partitions]
+        self._commit(end_previous_run(state, broker_id, previous_epoch, present), now_ms, atomic=False, flush=False)
+        for topic_id, number in names:
+            swept.note(self._log.image, topic_id, number)
+
+    def _registration(self, request: messages.BrokerRegistrationRequest, now_ms: int) -> BrokerRegistration:
+        """Return a broker's registration. Raise KafkaError if the broker must not register."""
         image = self._log.image
         if request.cluster_id != image.cluster_id:
             raise KafkaError(
@@ -123,18 +178,9 @@ class BrokerControl:
             raise _duplicate(request.broker_id)
         if request.is_migrating_zk_broker:
             raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, "brokers that use ZooKeeper cannot register")
-        plan = plan_register(
-            self._state(),
-            _registration(request),
-            next_offset=self._log.next_offset,
-            previous_epoch=request.previous_broker_epoch,
-            kraft_version=self._log.quorum.kraft_version,
-        )
-        self._commit(plan.records, now_ms, atomic=True)
-        self._sessions.forget(request.broker_id)
-        self._registered_at[request.broker_id] = self._log.image.offset
-        _log.info("broker registered", extra=fields(broker=request.broker_id, epoch=plan.result))
-        return plan.result
+        new = _registration(request)
+        check_registration(self._state(), new, self._log.quorum.kraft_version)
+        return new
 
     def heartbeat(self, request: messages.BrokerHeartbeatRequest, now_ms: int) -> messages.BrokerHeartbeatResponse:
         """Answer a heartbeat. Raise STALE_BROKER_EPOCH if another registration has replaced the sender's."""
@@ -144,8 +190,11 @@ class BrokerControl:
         self._sessions.contact(broker_id, epoch, now_ms)
         registered_at = self._registered_at.get(broker_id, epoch)
         progress = Progress(registered_at, self._sessions.leaving_since(broker_id), self._lowest_read(state))
-        plan = plan_heartbeat(state, request, progress)
+        later = self._sweep.is_needed()
+        plan = plan_heartbeat(state, request, progress, later=later)
         self._commit(plan.records, now_ms, atomic=True)
+        if plan.records and later:
+            self._sweep.start()
         then = plan.result
         # A broker whose registration has just changed counts as having read nothing until its next heartbeat.
         is_changed = any(isinstance(one, messages.BrokerRegistrationChangeRecord) for one in plan.records)
@@ -216,9 +265,13 @@ class BrokerControl:
             known = self._log.image.brokers.get(broker_id)
             if known is not None and known.epoch == epoch and not known.fenced:
                 _log.warning("broker fenced: its session has expired", extra=fields(broker=broker_id, epoch=epoch))
-                self._commit(plan_fence(self._state(), broker_id).records, now_ms, atomic=False)
+                later = self._sweep.is_needed()
+                self._commit(plan_fence(self._state(), broker_id, later=later).records, now_ms, atomic=False)
+                if later:
+                    self._sweep.start()
                 self._sessions.note_read(broker_id, -1, is_fenced=True)
             self._sessions.end(broker_id, epoch)
+        self._sweep.tick(now_ms)
         if self._unclean_ms is not None and now_ms >= self._unclean_ms:
             is_more = self._run(plan_unclean_elections, now_ms)
             self._unclean_ms = now_ms if is_more else now_ms + self._settings.unclean_interval_ms
@@ -245,7 +298,12 @@ class BrokerControl:
             self._idle_since = self._log.next_offset, now_ms
 
     def next_deadline_ms(self) -> int | None:
-        due = [self._sessions.next_deadline_ms(), self._balance_ms, self._unclean_ms]
+        due = [
+            0 if self._sweep.is_running else None,
+            self._sessions.next_deadline_ms(),
+            self._balance_ms,
+            self._unclean_ms,
+        ]
         if self._has_observers and self._settings.idle_interval_ms:
             end, since_ms = self._idle_since
             due.append(since_ms + self._settings.idle_interval_ms if end == self._log.next_offset else 0)

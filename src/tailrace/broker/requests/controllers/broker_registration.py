@@ -16,11 +16,13 @@ from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.local_controller import LocalController
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import BrokerRegistrationResponse
 
 
 def handle(
     request: Request, now_ms: int, *, local_controller: LocalController, permissions: Permissions
-) -> BrokerRegistrationResponse:
+) -> Steps[BrokerRegistrationResponse]:
     check_cluster(request, Operation.CLUSTER_ACTION, permissions=permissions)
-    return BrokerRegistrationResponse(broker_epoch=local_controller.brokers.register(request.body, now_ms))
+    epoch = yield from local_controller.brokers.register(request.body, now_ms)
+    return BrokerRegistrationResponse(broker_epoch=epoch)

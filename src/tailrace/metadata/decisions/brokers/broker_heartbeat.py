@@ -48,9 +48,10 @@ class Progress(NamedTuple):
 
 
 def plan_heartbeat(
-    state: ControlState, request: messages.BrokerHeartbeatRequest, progress: Progress
+    state: ControlState, request: messages.BrokerHeartbeatRequest, progress: Progress, *, later: bool = False
 ) -> Plan[BrokerState]:
-    """Plan the changes that a heartbeat causes; the result is the broker's next state."""
+    """Plan the changes that a heartbeat causes; the result is the broker's next state. `later`: leave the partitions to
+    a sweep."""
     broker_id = request.broker_id
     check_epoch(state, broker_id, request.broker_epoch)
     now = _current(state, broker_id, progress)
@@ -58,16 +59,16 @@ def plan_heartbeat(
     records: list[Message] = []
     if then is not now:
         if then.is_fenced:
-            records += plan_fence(state, broker_id).records
+            records += plan_fence(state, broker_id, later=later).records
         elif then is BrokerState.UNFENCED:
-            records += plan_unfence(state, broker_id).records
+            records += plan_unfence(state, broker_id, later=later).records
         else:
-            records += plan_leave(state, broker_id).records
+            records += plan_leave(state, broker_id, later=later).records
     versions = state.image.record_versions
     if versions.has_directories and request.offline_log_dirs:
         offline = set(request.offline_log_dirs)
         online = tuple(one for one in state.image.brokers[broker_id].directories if one not in offline)
-        records += plan_directories(state, broker_id, online=online).records
+        records += plan_directories(state, broker_id, online=online, later=later).records
     if versions.has_cordoned_directories and request.cordoned_log_dirs is not None:
         records += plan_directories(state, broker_id, cordoned=tuple(request.cordoned_log_dirs)).records
     return Plan(records, then)

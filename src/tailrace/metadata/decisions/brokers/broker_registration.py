@@ -5,16 +5,22 @@
 Each start is a new registration, with a new incarnation id and epoch. If the previous run stopped cleanly, its
 partitions got new leaders when it left. If not, they get them now, and its replicas lose their eligibility as leaders,
 because they may have lost records.
+
+In a large cluster these partitions are many. With `later=True` a plan has only the change of the broker, and the caller
+starts a sweep over the partitions (`partition_sweep.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from tailrace.metadata.controller.control_state import ControlState, Plan
 from tailrace.metadata.decisions.replicas.leadership import leader_and_isr_changes, with_isr_or_elr, without_leader
 from tailrace.metadata.image.features import DISABLED, KRAFT_VERSION, METADATA_VERSION
+from tailrace.metadata.image.image import MetadataImage, TopicImage
+from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.metadata.image.registrations import BrokerRegistration, is_reserved
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, Offset
@@ -22,16 +28,41 @@ from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
 
-def plan_register(
-    state: ControlState, new: BrokerRegistration, *, next_offset: Offset, previous_epoch: int, kraft_version: int = 0
-) -> Plan[int]:
-    """Plan a registration; the result is the broker's epoch. `previous_epoch`: stored by its last clean stop, or -1.
-    `kraft_version` is the finalized level of the quorum, which is not in the image."""
+class Swept(NamedTuple):
+    """Partitions that were changed before a registration, as they are since then."""
+
+    partitions: dict[tuple[bytes, int], PartitionRegistration]
+
+    def has(self, topic: TopicImage, number: int) -> bool:
+        return self.partitions.get((topic.id, number)) is topic.partitions[number]
+
+    def note(self, image: MetadataImage, topic_id: bytes, number: int) -> None:
+        topic = image.topics_by_id.get(topic_id)
+        if topic is not None and number in topic.partitions:
+            self.partitions[topic_id, number] = topic.partitions[number]
+
+
+def check_registration(state: ControlState, new: BrokerRegistration, kraft_version: int = 0) -> None:
+    """Raise KafkaError if a broker must not register. `kraft_version` is the finalized level of the quorum, which is
+    not in the image."""
     _check_directories(state, new)
     _check_features(new, {**state.image.features, KRAFT_VERSION: kraft_version})
+
+
+def plan_register(
+    state: ControlState,
+    new: BrokerRegistration,
+    *,
+    next_offset: Offset,
+    previous_epoch: int,
+    kraft_version: int = 0,
+    swept: Swept | None = None,
+) -> Plan[int]:
+    """Plan a registration; the result is the broker's epoch. `previous_epoch`: stored by its last clean stop, or -1.
+    `swept` partitions have ended the previous run already."""
+    check_registration(state, new, kraft_version)
     image = state.image
     existing = image.brokers.get(new.id)
-    records: list[Message] = []
     if existing is not None and existing.incarnation_id == new.incarnation_id:
         amended = replace(
             new,
@@ -40,16 +71,41 @@ def plan_register(
             in_controlled_shutdown=existing.in_controlled_shutdown,
         )
         return Plan([amended.to_record(image.record_versions)], existing.epoch)
-    stopped_cleanly = previous_epoch == (-2 if existing is None else existing.epoch)
-    if image.elr_enabled and not stopped_cleanly:
-        for elr in (False, True):
-            partitions = with_isr_or_elr(state, new.id, elr=elr)
-            records += leader_and_isr_changes(state, partitions, stopped_uncleanly=new.id)
-    else:
-        records += leader_and_isr_changes(state, with_isr_or_elr(state, new.id, elr=False), removed=new.id)
+    records = end_previous_run(state, new.id, previous_epoch, partitions_of(state, new, previous_epoch, swept))
     registered = replace(new, epoch=next_offset, fenced=True, in_controlled_shutdown=False)
     records.append(registered.to_record(image.record_versions))
     return Plan(records, next_offset)
+
+
+def partitions_of(
+    state: ControlState, new: BrokerRegistration, previous_epoch: int, swept: Swept | None = None
+) -> list[tuple[TopicImage, int]]:
+    """Return the partitions that change when a broker registers again, without the `swept` ones."""
+    existing = state.image.brokers.get(new.id)
+    if existing is not None and existing.incarnation_id == new.incarnation_id:
+        return []
+    both = (False, True) if _has_lost_eligibility(state, new.id, previous_epoch) else (False,)
+    return [
+        (topic, number)
+        for elr in both
+        for topic, number in with_isr_or_elr(state, new.id, elr=elr)
+        if swept is None or not swept.has(topic, number)
+    ]
+
+
+def end_previous_run(
+    state: ControlState, broker_id: BrokerId, previous_epoch: int, partitions: Iterable[tuple[TopicImage, int]]
+) -> list[Message]:
+    """Return the records with which a broker leaves partitions, because it has started again."""
+    if _has_lost_eligibility(state, broker_id, previous_epoch):
+        return leader_and_isr_changes(state, partitions, stopped_uncleanly=broker_id)
+    return leader_and_isr_changes(state, partitions, removed=broker_id)
+
+
+def _has_lost_eligibility(state: ControlState, broker_id: BrokerId, previous_epoch: int) -> bool:
+    existing = state.image.brokers.get(broker_id)
+    stopped_cleanly = previous_epoch == (-2 if existing is None else existing.epoch)
+    return state.image.elr_enabled and not stopped_cleanly
 
 
 def _check_directories(state: ControlState, new: BrokerRegistration) -> None:
@@ -69,8 +125,9 @@ def _check_directories(state: ControlState, new: BrokerRegistration) -> None:
             ErrorCode.INVALID_REGISTRATION,
             f"two log directories of broker {new.id} have the same id: one is a copy of the other",
         )
+    directories = set(new.directories)
     for broker in state.image.brokers.values():
-        if broker.id != new.id and set(broker.directories) & set(new.directories):
+        if broker.id != new.id and not directories.isdisjoint(broker.directories):
             raise KafkaError(
                 ErrorCode.INVALID_REGISTRATION, f"broker {new.id} registers a log directory of broker {broker.id}"
             )
@@ -106,25 +163,27 @@ def check_epoch(state: ControlState, broker_id: BrokerId, epoch: int) -> None:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} has sent the epoch {epoch}, but {known}")
 
 
-def plan_unfence(state: ControlState, broker_id: BrokerId) -> Plan[None]:
+def plan_unfence(state: ControlState, broker_id: BrokerId, *, later: bool = False) -> Plan[None]:
     """Unfence a broker, and elect leaders for partitions that were waiting for it."""
     broker = _registered(state, broker_id)
     records: list[Message] = [
         messages.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=-1)
     ]
-    records += leader_and_isr_changes(state, without_leader(state), added=broker_id)
+    if not later:
+        records += leader_and_isr_changes(state, without_leader(state), added=broker_id)
     return Plan(records, None)
 
 
-def plan_fence(state: ControlState, broker_id: BrokerId) -> Plan[None]:
+def plan_fence(state: ControlState, broker_id: BrokerId, *, later: bool = False) -> Plan[None]:
     """Fence a broker: it loses its leaderships and leaves every ISR."""
     broker = _registered(state, broker_id)
-    records = leader_and_isr_changes(state, with_isr_or_elr(state, broker_id, elr=False), removed=broker_id)
+    partitions = () if later else with_isr_or_elr(state, broker_id, elr=False)
+    records = leader_and_isr_changes(state, partitions, removed=broker_id)
     records.append(messages.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=1))
     return Plan(records, None)
 
 
-def plan_leave(state: ControlState, broker_id: BrokerId) -> Plan[None]:
+def plan_leave(state: ControlState, broker_id: BrokerId, *, later: bool = False) -> Plan[None]:
     """Begin a controlled shutdown: other brokers become leaders of its partitions."""
     broker = _registered(state, broker_id)
     records: list[Message] = []
@@ -134,7 +193,8 @@ def plan_leave(state: ControlState, broker_id: BrokerId) -> Plan[None]:
                 broker_id=broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=1
             )
         )
-    records += leader_and_isr_changes(state, with_isr_or_elr(state, broker_id, elr=False), removed=broker_id)
+    if not later:
+        records += leader_and_isr_changes(state, with_isr_or_elr(state, broker_id, elr=False), removed=broker_id)
     return Plan(records, None)
 
 
@@ -154,6 +214,7 @@ def plan_directories(
     *,
     online: tuple[bytes, ...] | None = None,
     cordoned: tuple[bytes, ...] | None = None,
+    later: bool = False,
 ) -> Plan[None]:
     """Record a broker's online directories, and those that take no new replicas."""
     broker = _registered(state, broker_id)
@@ -162,7 +223,7 @@ def plan_directories(
     if lost:
         partitions = [
             (topic, number)
-            for topic, number, partition in state.image.partitions()
+            for topic, number, partition in (() if later else state.image.partitions())
             if broker_id in partition.replicas and partition.directory_of(broker_id) in lost
         ]
         records += leader_and_isr_changes(state, partitions, removed=broker_id)

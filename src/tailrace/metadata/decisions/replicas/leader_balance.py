@@ -17,7 +17,7 @@ from tailrace.metadata.decisions.replicas.partition_change import Election
 from tailrace.metadata.image.image import TopicImage
 from tailrace.protocol.message import Message
 
-ELECTIONS_AT_ONCE: Final = 1_000
+ELECTIONS_AT_ONCE: Final = 200
 
 
 def plan_balance(state: ControlState) -> Plan[bool]:

@@ -94,6 +94,30 @@ def leader_and_isr_changes(
     return records
 
 
+def settle(state: ControlState, name: str, number: int) -> list[Message]:
+    """Return the record that takes replicas that cannot be used out of an ISR, and replaces a leader that cannot
+    lead."""
+    image = state.image
+    topic = image.topics.get(name)
+    partition = topic.partitions.get(number) if topic is not None else None
+    if topic is None or partition is None:
+        return []
+
+    def is_usable(replica: BrokerId) -> bool:
+        broker = image.brokers.get(replica)
+        return broker is not None and broker.is_active and broker.is_online(partition.directory_of(replica))
+
+    isr = [one for one in partition.isr if is_usable(one)]
+    if len(isr) == len(partition.isr) and partition.leader in isr:
+        return []
+    unclean = state.configs.allows_unclean_election(image, name)
+    change = replace(
+        partition_change(state, topic, number), isr=isr, election=Election.UNCLEAN if unclean else Election.ONLINE
+    )
+    record = change.build()
+    return [] if record is None else [record]
+
+
 # ElectLeaders
 
 
