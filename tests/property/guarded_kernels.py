@@ -24,7 +24,7 @@ from tailrace.log.compaction import cleaner_kernels
 from tailrace.log.recovery import scan_kernels
 from tailrace.log.replicated import replicated_kernels
 from tailrace.log.segments.indexes import index_kernels
-from tailrace.protocol.flat import read_kernels
+from tailrace.protocol.flat import read_kernels, write_kernels
 from tailrace.protocol.internal_records.coordinator_records import encode_key, encode_value
 from tailrace.protocol.messages import (
     FetchRequest,
@@ -38,12 +38,13 @@ from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.checks import check_kernels
 from tailrace.records.codecs import codec_kernels
-from tailrace.records.columnar import column_encoder, columns
+from tailrace.records.columnar import column_encoder, columns, json_lines
 from tailrace.records.legacy import build_messages
 from tailrace.records.record import Record, TimestampType
 from tests.fuzz.bytes_mutator import damage
 from tests.fuzz.records_mutator import damage_records, repaired
 from tests.fuzz.request_seeds import request_frame
+from tests.property import guarded_writers
 from tests.support.batches import batch
 from tests.support.column_rows import rows as column_rows
 from tests.support.guarded_memory import GuardedMemory
@@ -487,6 +488,8 @@ KERNELS: dict[str, tuple[tuple[ModuleType, ...], Callable[[Pair, random.Random],
     "kernels": ((kernels, check_kernels, header_kernels, index_kernels, codec_kernels), try_kernels),
     "offset_kernels": ((offset_kernels,), try_offsets),
     "read_kernels": ((read_kernels,), try_flat_requests),
+    "write_kernels": ((write_kernels,), lambda pair, dice: check_equal(*guarded_writers.responses(pair, dice))),
+    "json_lines": ((json_lines,), lambda pair, dice: check_equal(*guarded_writers.json_lines(pair, dice))),
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import tailrace
 from tailrace.records import kernels
 from tests.property.guarded_kernels import KERNELS
 
@@ -42,6 +43,12 @@ def check(name: str, seed: str, count: int, note: Path) -> None:
     command = f"python -m tests.property.guarded_kernels {name} {seed} {count} NOTE"
     assert done.returncode == 0, f"input {note.read_text()} of `{command}`: {done.stderr[-3000:]}"
     assert note.read_text() == str(count - 1)
+
+
+def test_every_kernel_gets_hostile_input() -> None:
+    source = Path(tailrace.__file__).parent
+    kernels_here = {".".join(path.relative_to(source.parent).with_suffix("").parts) for path in source.rglob("*.pxd")}
+    assert kernels_here == {module.__name__ for modules, _ in KERNELS.values() for module in modules}
 
 
 @pytest.mark.parametrize("name", KERNELS)
