@@ -143,7 +143,7 @@ def segments_deleted_with_late_syncs() -> Driver:
     """Delete segments. The folder is synced on another thread, after checkpoints and other changes."""
     driver = Driver(small_segments(retention_bytes=400))
     waiting: list[Chore] = []
-    driver.directory.flush_by(waiting.append, lambda error: None)
+    driver.directory.run_work_with(waiting.append, lambda error: None)
     partition = driver.create()
 
     def do_all() -> None:
