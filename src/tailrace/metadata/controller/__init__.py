@@ -3,6 +3,7 @@
 controller.py          Controller: the interface of both
 local_controller.py    LocalController: the only controller of a cluster
 broker_control.py      the brokers below a LocalController: registration, heartbeats, ISRs, elections by itself
+partition_sweep.py     leaders and ISRs that follow a change of a broker, in steps
 broker_sessions.py     the time of each broker's last heartbeat, and how far it has read the metadata
 own_broker.py          the broker in the process of a LocalController
 control_state.py       the input and the result of a decision

@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Final
 
 from tailrace.metadata.controller.control_state import ControlState
-from tailrace.metadata.decisions.replicas.leadership import settle
+from tailrace.metadata.decisions.replicas.leadership import replace_unusable
 from tailrace.protocol.message import Message
 
 AT_ONCE: Final = 1_000  # partitions of a cluster whose changes are written together with that of a broker
-LOOKED_AT: Final = 500  # partitions that are looked at in a step
-CHANGED: Final = 100  # partitions that are changed in a step
+EXAMINED: Final = 500  # partitions that a step examines
+CHANGED: Final = 100  # partitions that a step changes
 
 
 class PartitionSweep:
@@ -63,11 +63,11 @@ class PartitionSweep:
     def _sweep(self) -> Generator[list[Message], None, None]:
         """Yield the records of each step."""
         partitions = self._partitions()
-        while some := list(islice(partitions, LOOKED_AT)):
+        while some := list(islice(partitions, EXAMINED)):
             for first in range(0, len(some), CHANGED):
                 records, state = [], self._state()
                 for name, number in some[first : first + CHANGED]:
-                    records += settle(state, name, number)
+                    records += replace_unusable(state, name, number)
                 if records:
                     yield records
             yield []

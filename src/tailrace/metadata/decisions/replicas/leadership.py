@@ -94,7 +94,7 @@ def leader_and_isr_changes(
     return records
 
 
-def settle(state: ControlState, name: str, number: int) -> list[Message]:
+def replace_unusable(state: ControlState, name: str, number: int) -> list[Message]:
     """Return the record that takes replicas that cannot be used out of an ISR, and replaces a leader that cannot
     lead."""
     image = state.image
