@@ -58,6 +58,8 @@ EVERY: dict[str, str] = {
     "reassign unthrottle": "PLAN",
     "elect preferred": "--topic nope",
     "elect unclean": "--topic nope --yes",
+    "tier verify": "nope",
+    "tier gc": "nope --yes",
     "top": "--once",
 }
 NOT_JSON = {"reassign plan"}  # its output is a plan in JSON anyway
@@ -84,6 +86,8 @@ NOT_THERE = {
     "reassign plan": "there is no topic 'nope'",
     "elect preferred": "there is no topic 'nope'",
     "elect unclean": "there is no topic 'nope'",
+    "tier verify": "nope: No such file or directory",
+    "tier gc": "nope: No such file or directory",
 }
 
 

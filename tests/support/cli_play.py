@@ -226,6 +226,8 @@ def _play_cluster(admin: Player, directory: Path, broker: int) -> None:
     assert admin.document("elect", "preferred", "--topic", "orders")["elected"] == []
     assert admin.document("elect", "unclean", "--topic", "orders:0")["leaderless"] == []
     assert admin.document("cluster", "status")["healthy"]
+    for verb in ("verify", "gc"):
+        assert admin.document("tier", verb, directory)["findings"] == []
     assert admin.document("cluster", "queries") == {"reads": [], "writes": []}
     admin.ok("top", "--once", "--interval", "0.01")
 
@@ -268,6 +270,8 @@ REFUSED: list[tuple[str, str]] = [
     ("elect preferred", "AUTHORIZATION_FAILED"),
     ("elect unclean --topic orders --yes", "no topic|AUTHORIZATION_FAILED"),
     ("cluster status", "AUTHORIZATION_FAILED"),
+    ("tier verify PLAN", "AUTHORIZATION_FAILED"),
+    ("tier gc PLAN --yes", "AUTHORIZATION_FAILED"),
     ("top --once", "AUTHORIZATION_FAILED"),
 ]
 # Commands that list what the user may see, and the field that is empty for a user without rights.

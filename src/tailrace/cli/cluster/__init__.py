@@ -1,4 +1,4 @@
-"""`tailrace cluster`, `reassign`, `elect` and `migrate`.
+"""`tailrace cluster`, `reassign`, `elect`, `tier` and `migrate`.
 
 cluster_arguments.py     options of `cluster`
 cluster_up.py            `cluster up`: Kafka's controllers and Tailrace brokers on this machine, until Ctrl-C
@@ -9,6 +9,8 @@ reassign_arguments.py    options of `reassign` and `elect`
 reassign.py              `reassign`: plan, apply, status, cancel and unthrottle moves of partitions
 assignment_file.py       the JSON file of a reassignment
 elect.py                 `elect`: preferred and unclean leader elections
+tier_arguments.py        options of `tier`
+tier.py                  `tier`: files in a remote store that no segment needs
 migrate_arguments.py     options of `migrate`
 migrate.py               `migrate`: turn a standalone node into the first broker of a cluster
 migrate_properties.py    properties files of the migrated broker and of its controllers

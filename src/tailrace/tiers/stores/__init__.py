@@ -7,5 +7,6 @@ local_store.py   LocalStore: a folder in the layout of Kafka's LocalTieredStorag
 local_layout.py  the names of that layout
 aiven/           the layout of Aiven's plugin, in a bucket or a folder
 view/            remote segments as a data directory, for tools and queries that read without a broker
+tier_check.py    TierCheck: files without a segment, and segments without files
 countdown.py     Countdown: the time that is left for one copy
 """

@@ -34,6 +34,7 @@ class RemoteMetadata:
     def __init__(self) -> None:
         self._segments: dict[RemoteSegmentId, RemoteSegment] = {}
         self._positions: dict[TopicPartition, Offset] = {}
+        self.topics: set[TopicId] = set()  # all that the records name, also deleted ones
 
     def read(self, cluster: ClusterClient, partitions: Iterable[tuple[TopicId, int]]) -> None:
         """Read the records about these partitions that were added since the last call."""
@@ -43,7 +44,23 @@ class RemoteMetadata:
             raise UnknownLog(
                 f"the cluster has no topic {TOPIC}, so no topic is tiered: leave out remote.path"
             ) from None
-        wanted = {TopicPartition(TOPIC, metadata_partition(topic, number, count)) for topic, number in partitions}
+        self._read(
+            cluster, {TopicPartition(TOPIC, metadata_partition(topic, number, count)) for topic, number in partitions}
+        )
+
+    def is_there(self, cluster: ClusterClient) -> bool:
+        """Return True if the cluster has a topic of remote metadata."""
+        try:
+            cluster.topic(TOPIC)
+        except UnknownTopic:
+            return False
+        return True
+
+    def read_all(self, cluster: ClusterClient) -> None:
+        """Read the records about all partitions."""
+        self._read(cluster, set(cluster.topic(TOPIC).topic_partitions))
+
+    def _read(self, cluster: ClusterClient, wanted: set[TopicPartition]) -> None:
         new = wanted - self._positions.keys()
         self._positions.update(earliest_offsets(cluster, new) if new else {})
         ends = latest_offsets(cluster, wanted)
@@ -72,6 +89,10 @@ class RemoteMetadata:
             if is_finished and (one.topic_id, one.partition) == (topic_id, partition):
                 yield segment
 
+    def segments(self) -> Iterator[RemoteSegment]:
+        """Yield the segments whose deletion has not finished."""
+        yield from self._segments.values()
+
     def _apply(self, value: Any) -> None:
         if value is None:
             return
@@ -84,8 +105,10 @@ class RemoteMetadata:
         if isinstance(found, RemoteLogSegmentMetadataRecord):
             segment = _segment(found)
             self._segments[segment.segment_id] = segment
+            self.topics.add(segment.segment_id.topic_id)
         elif isinstance(found, RemoteLogSegmentMetadataUpdateRecord):
             key = _segment_id(found.remote_log_segment_id)
+            self.topics.add(key.topic_id)
             state = RemoteSegmentState(found.remote_log_segment_state)
             if state is RemoteSegmentState.DELETE_SEGMENT_FINISHED:
                 self._segments.pop(key, None)
