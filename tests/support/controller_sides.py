@@ -3,7 +3,8 @@
     side.ask(request, version)     the response
     side.new_records()             the records that the controller has written since the last call, in one form
 
-Values in which two controllers may differ have names: topic ids have the topic's name, and broker epochs are removed.
+Values in which two controllers may differ have names: topic ids have the topic's name, ids of ACLs are their content,
+and broker epochs are removed.
 Records of one request are sorted, because Kafka walks over hash tables, and each counts once: the index of ISRs in
 Kafka's controller may list a partition twice. So epochs of partitions are kept for each side.
 """
@@ -47,6 +48,7 @@ class _Log:
         self._offset, self._last_epoch, self._epoch = 0, 0, 0
         self.names: dict[str, str] = {}  # of topics, by the text of their id
         self.ids: dict[str, bytes] = {}
+        self._acls: dict[str, Any] = {}  # by the text of their id
         self._partition_epochs: dict[tuple[bytes, int], tuple[int, int]] = {}  # (leader epoch, partition epoch)
 
     def read(self) -> list[Message]:
@@ -73,6 +75,9 @@ class _Log:
                     found += records_in(batch)
 
     def plain(self, records: list[Message]) -> list[str]:
+        return sorted(set(self.in_order(records)))
+
+    def in_order(self, records: list[Message]) -> list[str]:
         for one in records:
             if isinstance(one, m.TopicRecord):
                 shown = to_dict(one, 0)
@@ -85,7 +90,7 @@ class _Log:
                 leader_epoch += one.leader != NO_LEADER_CHANGE
                 self._partition_epochs[one.topic_id, one.partition_id] = leader_epoch, partition_epoch + 1
         kept = [one for one in records if not isinstance(one, m.NoOpRecord | m.RegisterControllerRecord)]
-        return sorted({json.dumps([one.SCHEMA.name, self._without_ids(one)], sort_keys=True) for one in kept})
+        return [json.dumps([one.SCHEMA.name, self._without_ids(one)], sort_keys=True) for one in kept]
 
     def partition_epochs(self, name: str, number: int) -> tuple[int, int]:
         return self._partition_epochs.get((self.ids.get(name, b""), number), (0, 0))
@@ -94,6 +99,10 @@ class _Log:
         shown = to_dict(record, record.SCHEMA.versions.high)
         for key in ("brokerEpoch", "epoch"):
             shown.pop(key, None)
+        if isinstance(record, m.AccessControlEntryRecord):
+            self._acls[shown.pop("id")] = shown
+        if isinstance(record, m.RemoveAccessControlEntryRecord):
+            return self._acls.pop(shown["id"])
         if "topicId" in shown:
             shown["topicId"] = self.names.get(shown["topicId"], "unknown")
         return shown
@@ -110,6 +119,9 @@ class KafkaSide:
 
     def new_records(self) -> list[str]:
         return self._log.plain(self._log.read())
+
+    def new_records_in_order(self) -> list[str]:
+        return self._log.in_order(self._log.read())
 
     def topic_id(self, name: str) -> bytes:
         return self._log.ids.get(name, bytes(15) + b"\x09")
@@ -130,6 +142,9 @@ class OurSide:
 
     def new_records(self) -> list[str]:
         return self._log.plain(self._log.read())
+
+    def new_records_in_order(self) -> list[str]:
+        return self._log.in_order(self._log.read())
 
     def topic_id(self, name: str) -> bytes:
         return self._log.ids.get(name, bytes(15) + b"\x09")

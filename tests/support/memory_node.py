@@ -39,9 +39,10 @@ def start(
     *,
     now_ms: int = NOW_MS,
     work_ns: Callable[[], int] = lambda: 0,
+    first_id: int = 1_000_000,  # low ids are reserved
     **more: Any,
 ) -> Broker:
-    ids = count(1_000_000)  # low ids are reserved
+    ids = count(first_id)
     return open_broker(
         files or MemoryFiles(),
         BrokerConfig.of(log_dirs=["/data"], port=9092, settings=static),

@@ -28,6 +28,7 @@ class ControllerProcess(TailraceProcess):
     def __init__(self, installation: KafkaInstallation, data: Path, port: int, *options: str) -> None:
         super().__init__(data, *options, "--log-level", "info", port=port)
         self.installation = installation
+        self.ready_timeout_s = 120  # the first process of a run may have to compile all modules
 
     def crash(self) -> None:
         self.kill()

@@ -261,7 +261,8 @@ class BrokerConfig:
                 raise InvalidConfig(f"advertised.listeners: clients cannot connect to {one}; set a host name")
             if one.name not in {other.name for other in self.listeners}:
                 raise InvalidConfig(f"advertised.listeners: {one.name} is not among the listeners")
-        check_listener_names(self.static, {one.name for one in bound} | set(names))
+        # Nodes of a cluster may share settings, so a listener of other nodes is one that the map names.
+        check_listener_names(self.static, {one.name for one in bound} | set(names) | set(security))
         self.sasl = {
             one.name: sasl_of_listener(self.static, one.name)
             for one in (*self.listeners, *self.controller_listeners)

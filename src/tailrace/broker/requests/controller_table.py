@@ -23,6 +23,8 @@ _OWN: Final = (
     ApiRow(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, "controllers"),
     ApiRow(ApiKey.CONTROLLER_REGISTRATION, 0, 0, "controllers"),
     ApiRow(ApiKey.ASSIGN_REPLICAS_TO_DIRS, 0, 0, "controllers"),
+    ApiRow(ApiKey.ALTER_CONFIGS, 0, 2, "controllers"),
+    ApiRow(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "controllers"),
 )
 
 # APIs that brokers forward to their controller, in an Envelope.

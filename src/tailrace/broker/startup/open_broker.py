@@ -25,7 +25,6 @@ from tailrace.broker.cluster.quorum_startup import (
 )
 from tailrace.broker.config.broker_changes import check_broker_change
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.config.dynamic_config import check_dynamic_config
 from tailrace.broker.config.remote_config import check_no_tiered_topics
 from tailrace.broker.dispatcher import Dispatcher
 from tailrace.broker.events import Events
@@ -208,10 +207,7 @@ def _local_controller(
     )
 
     def check(settings: Mapping[str, str], per_broker: bool) -> None:
-        if config.roles.has_broker:
-            check_broker_change(config, controller.image, settings, per_broker)
-        else:
-            check_dynamic_config(settings, per_broker)  # each broker checks its own settings before it forwards them
+        check_broker_change(config, controller.image, settings, per_broker)
 
     controller = LocalController(
         metadata_log,

@@ -245,18 +245,36 @@ class LocalController:
     # Configs, quotas, features
 
     def alter_configs(
-        self, request: messages.AlterConfigsRequest, now_ms: int, *, may_alter: MayAlter = _any_resource
+        self,
+        request: messages.AlterConfigsRequest,
+        now_ms: int,
+        *,
+        may_alter: MayAlter = _any_resource,
+        is_at_controller: bool = False,
     ) -> messages.AlterConfigsResponse:
         plan = config_changes.plan_alter_configs(
-            self.state, request, check_broker=self._check_broker_config, may_alter=may_alter
+            self.state,
+            request,
+            check_broker=self._check_broker_config,
+            may_alter=may_alter,
+            is_at_controller=is_at_controller,
         )
         return self._carry_out(plan, now_ms)
 
     def incremental_alter_configs(
-        self, request: messages.IncrementalAlterConfigsRequest, now_ms: int, *, may_alter: MayAlter = _any_resource
+        self,
+        request: messages.IncrementalAlterConfigsRequest,
+        now_ms: int,
+        *,
+        may_alter: MayAlter = _any_resource,
+        is_at_controller: bool = False,
     ) -> messages.IncrementalAlterConfigsResponse:
         plan = config_changes.plan_incremental_alter_configs(
-            self.state, request, check_broker=self._check_broker_config, may_alter=may_alter
+            self.state,
+            request,
+            check_broker=self._check_broker_config,
+            may_alter=may_alter,
+            is_at_controller=is_at_controller,
         )
         return self._carry_out(plan, now_ms)
 

@@ -4,6 +4,10 @@ AlterConfigs lists all configs of a resource, and removes those that it does not
 changes: SET, DELETE, and for lists APPEND and SUBTRACT. Only differences are written, except for brokers: a
 record with an unchanged value makes the broker reload the file that it names, such as a keystore.
 
+Only a broker can check its own settings. `is_at_controller`: the request came to a controller listener. Then a broker
+has done so, and any registered broker may be named. Otherwise the broker in this process checks, and only it may be
+named.
+
 Each resource is changed as a whole or refused as a whole, independently of the others in the request.
 """
 
@@ -74,13 +78,15 @@ def plan_incremental_alter_configs(
     *,
     check_broker: BrokerCheck = _no_broker_check,
     may_alter: MayAlter = _anybody,
+    is_at_controller: bool = False,
 ) -> Plan[messages.IncrementalAlterConfigsResponse]:
     def decide(
         resource: ConfigResource, asked: messages.IncrementalAlterConfigsRequest.AlterConfigsResource
     ) -> list[Message]:
         changes = [Change(one.name, one.config_operation, one.value) for one in asked.configs]
         _check_changes(changes)
-        return _plan_change(state, resource, _incremental(state, resource, changes), check_broker)
+        wanted = _incremental(state, resource, changes)
+        return _plan_change(state, resource, wanted, check_broker, is_at_controller=is_at_controller)
 
     keys = [ConfigResource(one.resource_type, one.resource_name) for one in request.resources]
     records, errors = _each_resource(state, list(zip(keys, request.resources, strict=True)), decide, may_alter)
@@ -103,12 +109,13 @@ def plan_alter_configs(
     *,
     check_broker: BrokerCheck = _no_broker_check,
     may_alter: MayAlter = _anybody,
+    is_at_controller: bool = False,
 ) -> Plan[messages.AlterConfigsResponse]:
     def decide(resource: ConfigResource, asked: messages.AlterConfigsRequest.AlterConfigsResource) -> list[Message]:
         _check_changes([Change(one.name, Operation.SET, one.value) for one in asked.configs])
         wanted: dict[str, str | None] = {one.name: one.value for one in asked.configs}
         gone = dict.fromkeys(name for name in state.image.config(resource) if name not in wanted)
-        return _plan_change(state, resource, {**wanted, **gone}, check_broker)
+        return _plan_change(state, resource, {**wanted, **gone}, check_broker, is_at_controller=is_at_controller)
 
     keys = [ConfigResource(one.resource_type, one.resource_name) for one in request.resources]
     records, errors = _each_resource(state, list(zip(keys, request.resources, strict=True)), decide, may_alter)
@@ -202,19 +209,25 @@ def java_split(text: str) -> list[str]:
 
 
 def _plan_change(
-    state: ControlState, resource: ConfigResource, wanted: _Wanted, check_broker: BrokerCheck, *, is_new: bool = False
+    state: ControlState,
+    resource: ConfigResource,
+    wanted: _Wanted,
+    check_broker: BrokerCheck,
+    *,
+    is_new: bool = False,
+    is_at_controller: bool = False,
 ) -> list[Message]:
     present = state.image.config(resource)
     is_broker = resource.type == ResourceType.BROKER
     changes = {name: value for name, value in wanted.items() if is_broker or present.get(name) != value}
     settings = {name: value for name, value in {**present, **changes}.items() if value is not None}
-    if is_broker:  # before the checks of the controller, as in Kafka
+    if is_broker and not is_at_controller:  # before the checks of the controller, as in Kafka
         check_broker(settings, resource.name != "")
     for name, value in changes.items():
         _check_change(state, resource, name, value)
     validate_settings(state, resource, settings)
     if not is_new:
-        _check_exists(state, resource)
+        _check_exists(state, resource, is_at_controller=is_at_controller)
     return [
         messages.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
         for name, value in changes.items()
@@ -240,11 +253,15 @@ def _check_change(state: ControlState, resource: ConfigResource, name: str, valu
             )
 
 
-def _check_exists(state: ControlState, resource: ConfigResource) -> None:
+def _check_exists(state: ControlState, resource: ConfigResource, *, is_at_controller: bool) -> None:
     if resource.type == ResourceType.TOPIC and resource.name not in state.image.topics:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the topic '{resource.name}' does not exist")
-    if resource.type == ResourceType.BROKER and resource.name and int(resource.name) != state.configs.node_id:
-        # Only the broker itself can check its configs, so the request must go to that broker.
+    if resource.type != ResourceType.BROKER or not resource.name:
+        return
+    node_id = int(resource.name)
+    if is_at_controller and node_id not in state.image.brokers and node_id not in state.image.controllers:
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no node with the id {node_id}")
+    if not is_at_controller and node_id != state.configs.node_id:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"configs of broker {resource.name} cannot be changed at node {state.configs.node_id}; connect to that "

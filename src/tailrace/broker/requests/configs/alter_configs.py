@@ -38,12 +38,22 @@ def handle(
             request, now_ms, config=config, controller=controller, forwarding=forwarding, replies=replies
         )
         return None
+    assert local_controller is not None, "a broker that does not forward has a local controller"
+    return alter(request, now_ms, local_controller, permissions)
 
+
+def alter(
+    request: Request,
+    now_ms: int,
+    local_controller: LocalController,
+    permissions: Permissions,
+    *,
+    is_at_controller: bool = False,
+) -> AlterConfigsResponse:
     def may_alter(resource: ConfigResource) -> ApiError:
         if resource.type == ResourceType.BROKER_LOGGER:
             return NO_ERROR  # the controller refuses loggers for every client
         denied = refusal(request, Operation.ALTER_CONFIGS, resource, permissions=permissions)
         return NO_ERROR if denied is None else denied
 
-    assert local_controller is not None, "a broker that does not forward has a local controller"
-    return local_controller.alter_configs(request.body, now_ms, may_alter=may_alter)
+    return local_controller.alter_configs(request.body, now_ms, may_alter=may_alter, is_at_controller=is_at_controller)

@@ -51,7 +51,18 @@ def handle(
             replies=replies,
         )
         return None
+    assert local_controller is not None, "a broker that does not forward has a local controller"
+    return alter(request, now_ms, local_controller, permissions)
 
+
+def alter(
+    request: Request,
+    now_ms: int,
+    local_controller: LocalController,
+    permissions: Permissions,
+    *,
+    is_at_controller: bool = False,
+) -> IncrementalAlterConfigsResponse:
     def may_alter(resource: ConfigResource) -> ApiError:
         denied = refusal(request, Operation.ALTER_CONFIGS, resource, permissions=permissions)
         return NO_ERROR if denied is None else denied
@@ -59,11 +70,12 @@ def handle(
     body: IncrementalAlterConfigsRequest = request.body
     loggers = [one for one in body.resources if one.resource_type == ResourceType.BROKER_LOGGER]
     body.resources = [one for one in body.resources if one.resource_type != ResourceType.BROKER_LOGGER]
-    assert local_controller is not None, "a broker that does not forward has a local controller"
-    response = local_controller.incremental_alter_configs(body, now_ms, may_alter=may_alter)
+    response = local_controller.incremental_alter_configs(
+        body, now_ms, may_alter=may_alter, is_at_controller=is_at_controller
+    )
     response.responses = [
         *response.responses,
-        *(_alter_loggers(request, one, controller=controller, permissions=permissions) for one in loggers),
+        *(_alter_loggers(request, one, controller=local_controller, permissions=permissions) for one in loggers),
     ]
     return response
 

@@ -9,6 +9,8 @@ allocate_producer_ids.py      a broker gets a block of producer ids
 assign_replicas_to_dirs.py    a broker reports the log directories of its replicas
 controller_registration.py    a controller reports its addresses
 describe_cluster.py           the controllers, or the brokers, of the cluster
+alter_configs.py              configs of any broker, in the old way
+incremental_alter_configs.py  configs of any broker
 
 `broker/cluster/controller_listener.py` handles an Envelope.
 """

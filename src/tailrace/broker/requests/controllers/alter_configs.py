@@ -1,0 +1,19 @@
+"""AlterConfigs (key 33), versions 0–2, at a controller.
+
+Behaviour
+    As at a broker, but for any registered broker. Each broker checks its own settings before it forwards a request.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.requests.configs.alter_configs import alter
+from tailrace.broker.requests.request_context import Request
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.local_controller import LocalController
+from tailrace.protocol.messages import AlterConfigsResponse
+
+
+def handle(
+    request: Request, now_ms: int, *, local_controller: LocalController, permissions: Permissions
+) -> AlterConfigsResponse:
+    return alter(request, now_ms, local_controller, permissions, is_at_controller=True)
