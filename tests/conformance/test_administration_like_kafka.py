@@ -23,6 +23,7 @@ from tests.support.controller_sides import KafkaSide, OurSide
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.memory_files import MemoryFiles
+from tests.support.replicated_cluster import eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -293,6 +294,12 @@ class Pair:
                 heartbeat(side, broker)
         assert self.theirs.new_records() == self.ours.new_records()
 
+    def _is_active(self) -> bool:
+        try:
+            return bool(heartbeat(self.theirs, 1).error_code != ErrorCode.NOT_CONTROLLER)
+        except ConnectionError:
+            return False
+
     def let_pass(self, seconds: float) -> None:
         """Let time pass at our controller."""
         self.ours.controller.tick(int(seconds * 1_000))
@@ -306,8 +313,7 @@ class Pair:
         self.ours.controller = PlayedController(
             self._settings, self._files, now_ms=controller.now_ms + 10_000, first_id=self._starts * 1_000_000
         )
-        while heartbeat(self.theirs, 1).error_code == ErrorCode.NOT_CONTROLLER:
-            time.sleep(0.1)
+        eventually(self._is_active, "Kafka's controller is active")
         for broker in BROKERS:
             assert plain(to_dict(heartbeat(self.theirs, broker), 1)) == plain(to_dict(heartbeat(self.ours, broker), 1))
         assert self.theirs.new_records() == self.ours.new_records()

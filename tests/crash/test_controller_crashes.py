@@ -33,7 +33,7 @@ def kept(image: MetadataImage) -> tuple[object, ...]:
 
 @dataclass
 class Witness:
-    """What was known outside the controller after each step, with the number of operations of the disk until then."""
+    """Facts known outside the controller after each step, with the number of operations of the disk until then."""
 
     images: dict[int, MetadataImage] = field(default_factory=dict)  # by the end of the log
     batches: dict[int, bytes] = field(default_factory=dict)  # that observers have read, by base offset

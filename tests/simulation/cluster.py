@@ -8,6 +8,7 @@ the files, the process (killed, stopped, started again on the same files) and th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from tailrace.model.ids import TopicPartition
@@ -21,7 +22,9 @@ BROKERS = 4
 
 
 class Cluster:
-    def __init__(self, random: Random, weather: Weather) -> None:
+    def __init__(
+        self, random: Random, weather: Weather, controller: Callable[[Network], Controller] = Controller
+    ) -> None:
         self.random = random
         self.weather = weather
         self.network = Network(random, loss=weather.loss, delays_ms=weather.delays_ms)
@@ -29,7 +32,7 @@ class Cluster:
         self.is_calm = False  # if True, no message is lost and no broker dies
         ids = list(range(1, BROKERS + 1))
         self.files = {broker_id: PoweredFiles() for broker_id in ids}
-        self.controller = Controller(self.network)
+        self.controller = controller(self.network)
         self.controller.begin(ids)
         self.brokers = {one: SimulatedBroker(self, one, self.controller.brokers[one].epoch) for one in ids}
 

@@ -175,6 +175,12 @@ class Controller(Host):
             return None
         return self._change(key, leader=leader, isr=isr, replicas=wanted, adding_replicas=(), removing_replicas=())
 
+    def respond(
+        self, broker_id: int, broker_epoch: int, topics: Sequence[AlterPartitionRequest.TopicData]
+    ) -> AlterPartitionResponse:
+        """Handle AlterPartition."""
+        return AlterPartitionResponse(topics=[self.decide(broker_id, one) for one in topics])
+
     def decide(self, leader_id: int, topic: AlterPartitionRequest.TopicData) -> AlterPartitionResponse.TopicData:
         """Handle AlterPartition for the partitions of a topic."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
-from tailrace.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
+from tailrace.protocol.messages import AlterPartitionRequest
 from tailrace.replication.isr.isr_proposals import IsrProposals
 from tailrace.replication.partition import Partition
 from tailrace.waiting.outbox import Answered, Failed, Failure
@@ -186,9 +186,7 @@ class SimulatedBroker(Host):
         self.network.request(
             self,
             controller,
-            lambda answer: answer(
-                AlterPartitionResponse(topics=[controller.decide(self.broker_id, one) for one in topics])
-            ),
+            lambda answer: answer(controller.respond(self.broker_id, self.epoch, topics)),
             lambda response: answered(response, self.now().now_ms),
             lambda: failed(Failure.LOST, self.now().now_ms),
             self.weather.alter_timeout_ms,

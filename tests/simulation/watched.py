@@ -14,8 +14,9 @@ from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import FetchResponse
 from tests.simulation.cluster import Cluster
-from tests.simulation.controller import KEYS
+from tests.simulation.controller import KEYS, Controller
 from tests.simulation.invariants import Invariants
+from tests.simulation.network import Network
 from tests.simulation.node import Asked, bytes_of, want
 from tests.simulation.producers import (
     IN_FLIGHT,
@@ -38,10 +39,10 @@ STEP_MS = 50
 
 
 class Watched:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, controller: Callable[[Network], Controller] = Controller) -> None:
         self.random = Random(seed)
         self.weather = Weather(self.random, tuple(SCRIPTS))
-        self.cluster = Cluster(self.random, self.weather)
+        self.cluster = Cluster(self.random, self.weather, controller)
         self.began_ms = self.cluster.network.now_ms
         self.invariants = Invariants(self.cluster)
         self.stage = Stage(self.cluster, lambda key: len(self.acknowledged[key]))
@@ -263,7 +264,7 @@ class Watched:
         self.calm_down()
 
 
-def simulate(seed: int, ms: int) -> Watched:
-    watched = Watched(seed)
+def simulate(seed: int, ms: int, controller: Callable[[Network], Controller] = Controller) -> Watched:
+    watched = Watched(seed, controller)
     watched.play_out(ms)
     return watched
