@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tailrace.cli.terminal.columns import columns_of
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 NOTHING = "-"
@@ -60,11 +62,11 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, indent: str
     """Return the lines of an aligned table. Columns are right-aligned; a head `<NAME` makes its column left-aligned."""
     names = [head.removeprefix("<") for head in heads]
     cells = [[NOTHING if cell is None else visible(str(cell)) for cell in row] for row in rows]
-    widths = [max([len(names[n]), *(len(row[n]) for row in cells)]) for n in range(len(names))]
+    widths = [max([len(names[n]), *(columns_of(row[n]) for row in cells)]) for n in range(len(names))]
     lines = []
     for row in [names, *cells]:
         parts = [
-            text.ljust(width) if head.startswith("<") else text.rjust(width)
+            text + " " * (width - columns_of(text)) if head.startswith("<") else " " * (width - columns_of(text)) + text
             for head, text, width in zip(heads, row, widths, strict=True)
         ]
         lines.append((indent + "  ".join(parts)).rstrip())

@@ -12,7 +12,6 @@ With --wait the command returns when the cluster is healthy, or when the time is
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 from contextlib import nullcontext
@@ -22,6 +21,7 @@ from tailrace.cli.cluster.cluster_status_view import show, state_json
 from tailrace.cli.connection.connecting import connected
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import json_document, json_line, print_lines
+from tailrace.cli.terminal.columns import can_repaint
 from tailrace.cli.terminal.screen import own_screen, paint
 from tailrace.client.cluster.cluster_state import ClusterState, read_cluster_state
 
@@ -72,7 +72,7 @@ def _wait_until_healthy(options: argparse.Namespace) -> ClusterState:
 
 def _watch(options: argparse.Namespace) -> NoReturn:
     """Show the state at an interval until Ctrl-C."""
-    is_live = sys.stdout.isatty() and not options.json
+    is_live = can_repaint(sys.stdout) and not options.json
     with own_screen() if is_live else nullcontext():
         while True:
             moment = time.time()
@@ -87,7 +87,7 @@ def _watch(options: argparse.Namespace) -> NoReturn:
             if options.json:
                 print_lines(json_line({"time": int(moment * 1000), **document}))
             elif is_live:
-                paint([time.strftime("%H:%M:%S"), *lines][: shutil.get_terminal_size().lines])
+                paint([time.strftime("%H:%M:%S"), *lines])
             else:
                 print_lines(time.strftime("%H:%M:%S"), *lines, "")
             sys.stdout.flush()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import signal
 import sys
 import threading
@@ -15,6 +14,7 @@ from tailrace.cli.errors import CommandError
 from tailrace.cli.jobs.export_typed import row_form
 from tailrace.cli.jobs.job import client_of, spark_for
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
+from tailrace.cli.terminal.columns import can_repaint, cut, terminal_size
 
 if TYPE_CHECKING:
     from tailrace.spark.jobs.place import Place
@@ -170,7 +170,7 @@ def stop_signals() -> Iterator[threading.Event]:
 @contextmanager
 def progress_line() -> Iterator[Any]:
     """Yield a function that shows progress: as one changing line on a terminal, else as a line for each commit."""
-    is_terminal = sys.stderr.isatty()
+    is_terminal = can_repaint(sys.stderr)
     shown: tuple[int, str | None] = (0, None)
 
     def show(progress: Progress) -> None:
@@ -181,7 +181,7 @@ def progress_line() -> Iterator[Any]:
         shown = state
         text = progress_text(progress)
         if is_terminal:
-            sys.stderr.write(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}")
+            sys.stderr.write(f"\r\x1b[K{cut(text, terminal_size(sys.stderr).columns - 1)}")
         else:
             sys.stderr.write(f"{text}\n")
         sys.stderr.flush()

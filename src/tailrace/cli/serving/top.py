@@ -7,7 +7,6 @@ cluster. Rates are computed from two readings, so the first output appears after
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from tailrace.cli.output import json_line, print_lines
 from tailrace.cli.serving.http_get import get, page_errors
 from tailrace.cli.serving.top_reading import Reading, read_cluster, read_metrics
 from tailrace.cli.serving.top_view import compare, show
+from tailrace.cli.terminal.columns import can_repaint, terminal_size
 from tailrace.cli.terminal.screen import own_screen, paint
 from tailrace.metrics.scrape import MalformedMetrics, Scrape
 
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _watch(options: argparse.Namespace, read: Callable[[], Reading]) -> int:
-    is_live = sys.stdout.isatty() and not options.once and not options.json
+    is_live = can_repaint(sys.stdout) and not options.once and not options.json
     count = 1 if options.once else options.count
     before = read()
     shown = 0
@@ -44,7 +44,7 @@ def _watch(options: argparse.Namespace, read: Callable[[], Reading]) -> int:
             if options.json:
                 print_lines(json_line({"time": int(now.time_s * 1_000), **view}))
             elif is_live:
-                paint(show(view, clock, height=shutil.get_terminal_size().lines))
+                paint(show(view, clock, height=terminal_size(sys.stdout).lines))
             else:
                 print_lines(*([""] if shown else []), *show(view, clock))
             sys.stdout.flush()

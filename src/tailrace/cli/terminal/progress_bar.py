@@ -1,17 +1,17 @@
-"""A progress bar on a terminal, or a line every ten seconds where standard error is a file or a pipe.
+"""A progress bar on a terminal, or a line every ten seconds in a file, a pipe and a dumb terminal.
 
 The bar is written to standard error, at most ten times a second, so that standard output can be piped.
 """
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from types import TracebackType
 from typing import TextIO
 
 from tailrace.cli.output import report_progress, size_text, visible
+from tailrace.cli.terminal.columns import can_repaint, cut, terminal_size
 
 _WIDTH = 28
 _INTERVAL_S = 0.1
@@ -25,7 +25,7 @@ class Progress:
         self.total = total
         self.done = 0
         self._stream = sys.stderr if stream is None else stream
-        self._is_shown = self._stream.isatty()
+        self._is_shown = can_repaint(self._stream)
         self._started = self._last = time.monotonic()
         self._label = ""
 
@@ -47,8 +47,7 @@ class Progress:
         share, rate, left = self._figures(now)
         bar = ("█" * int(share * _WIDTH)).ljust(_WIDTH, "░")
         line = f"{bar} {share:4.0%}  {size_text(int(rate))}/s  {left:.0f} s left  {visible(self._label)}"
-        width = shutil.get_terminal_size().columns - 1
-        self._stream.write(f"\r\x1b[K{line[:width]}")
+        self._stream.write(f"\r\x1b[K{cut(line, terminal_size(self._stream).columns - 1)}")
         self._stream.flush()
 
     def _write_line(self, now: float) -> None:

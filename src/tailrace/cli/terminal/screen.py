@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from tailrace.cli.output import visible, write_text
+from tailrace.cli.terminal.columns import cut, terminal_size
 
 _HOME: Final = "\x1b[H"
 _CLEAR_LINE: Final = "\x1b[K"
@@ -18,10 +18,13 @@ _FIRST_SCREEN: Final = "\x1b[?25h\x1b[?1049l"
 
 
 def paint(lines: list[str]) -> None:
-    """Overwrite the screen without clearing it first, so that it does not flicker. Control characters are escaped."""
-    width = shutil.get_terminal_size().columns
-    shown = f"{_CLEAR_LINE}\n".join(visible(line)[:width] for line in lines)
-    write_text(f"{_HOME}{shown}{_CLEAR_LINE}{_CLEAR_BELOW}\n")
+    """Overwrite the screen without clearing it first, so that it does not flicker.
+
+    Control characters are escaped. What does not fit is left out. The size is that of the moment.
+    """
+    size = terminal_size(sys.stdout)
+    shown = f"{_CLEAR_LINE}\n".join(cut(visible(line), size.columns) for line in lines[: size.lines])
+    write_text(f"{_HOME}{shown}{_CLEAR_LINE}{_CLEAR_BELOW}")
 
 
 @contextmanager

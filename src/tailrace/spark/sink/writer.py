@@ -30,6 +30,7 @@ from tailrace.spark.sink.input_columns import InputColumns
 from tailrace.spark.sink.ledger import Fence, Ledger, LedgerState
 from tailrace.spark.sink.options import WriteOptions
 from tailrace.spark.sink.task_writer import TaskWriter
+from tailrace.spark.source.errors import message_only
 from tailrace.spark.worker_process import reused_cluster
 
 QUERY_ID = "sql.streaming.queryId"
@@ -69,12 +70,15 @@ class LogWriter(DataSourceArrowWriter):
                 self._batch = Batch("", options.version)
                 self._state = ledger_of(options, coordinators).open()
 
+    @message_only()
     def write(self, iterator: Iterator[Any]) -> TaskMessage:
         return write_task(iterator, self._options, self._columns, self._state, self._batch)
 
+    @message_only()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         commit(self._options, messages)
 
+    @message_only()
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._options.is_exactly_once:
             fence = None if self._state is None else self._state.fence
@@ -96,15 +100,18 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
                 if options.is_exactly_once:
                     self._state = ledger_of(options, coordinators).open()
 
+    @message_only()
     def write(self, iterator: Iterator[Any]) -> TaskMessage:
         batch = current_batch() if self._options.is_exactly_once else None
         if self._options.is_exactly_once and self._state is None:
             raise NotWritten("internal error; please report it: the ledger was not opened before the micro-batch")
         return write_task(iterator, self._options, self._columns, self._state, batch)
 
+    @message_only()
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         commit(self._options, messages)
 
+    @message_only()
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         # Without a message it is unknown if another run has taken over, so that the open transactions are its own. Then
         # the next run aborts them, or they time out.

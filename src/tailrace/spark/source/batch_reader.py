@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+from tailrace.spark.source.errors import message_only
 from tailrace.spark.source.options import ReadOptions
 from tailrace.spark.source.planning.pruning import Condition, narrowing
 from tailrace.spark.source.planning.query_plan import planned_ranges
@@ -45,7 +46,9 @@ class SliceTask(InputPartition):
 
 def read_task(partition: InputPartition, plan: ReadPlan) -> Iterator[Any]:
     assert isinstance(partition, SliceTask)
-    return iter(()) if partition.slice is None else read_slice(partition.slice, plan)
+    if partition.slice is not None:
+        with message_only():
+            yield from read_slice(partition.slice, plan)
 
 
 class LogReader(DataSourceReader):
@@ -53,6 +56,7 @@ class LogReader(DataSourceReader):
         self._options = options
         self._plan = plan
 
+    @message_only()
     def partitions(self) -> list[InputPartition]:
         transport = open_transport(self._options)
         try:

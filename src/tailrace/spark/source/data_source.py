@@ -27,7 +27,7 @@ from tailrace.spark.source.batch_reader import (
     LimitedLogReader,
     LogReader,
 )
-from tailrace.spark.source.errors import WrongOption
+from tailrace.spark.source.errors import WrongOption, message_only
 from tailrace.spark.source.options import ReadOptions, read_options
 from tailrace.spark.source.slice_reader import ReadPlan
 from tailrace.spark.source.stream_reader import LogStreamReader
@@ -53,6 +53,7 @@ class LogDataSource(DataSource):
         batch_facts = options.get("includebatchfacts", "").lower() == "true"
         return ddl(default_columns(headers=headers, batch_facts=batch_facts))
 
+    @message_only()
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_options(dict(self.options), is_stream=False)
         if options.push_limit and not has_limits():
@@ -69,17 +70,20 @@ class LogDataSource(DataSource):
         }
         return kinds[can_push, options.push_limit and has_limits()](options, _plan(options, schema))
 
+    @message_only()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         options = read_options(dict(self.options), is_stream=True)
         return LogStreamReader(options, _plan(options, schema))
 
     # The sink is imported when it is used, so that queries that only read start faster.
 
+    @message_only()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from tailrace.spark.sink.writer import LogWriter
 
         return LogWriter(*self._write_plan(schema, overwrite, is_stream=False))
 
+    @message_only()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from tailrace.spark.sink.writer import LogStreamWriter
 

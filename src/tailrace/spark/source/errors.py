@@ -1,10 +1,21 @@
-"""Errors of the source: one exception per situation. The message is one sentence."""
+"""Errors of the source: one exception per situation. The message is one sentence.
+
+Spark's Python workers put their stack before the message of an error. A user who has misspelled an option needs the
+message only, so methods that Spark calls are marked with `message_only`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 from tailrace.model.ids import Offset, TopicPartition
+
+# Spark's worker reads this variable when it reports an error. After that, the worker ends.
+_HIDE_TRACEBACK: Final = "SPARK_HIDE_TRACEBACK"
 
 
 class SourceError(Exception):
@@ -60,3 +71,20 @@ class Unreadable(SourceError):
 
 class NotCommitted(SourceError):
     """A consumer group permanently refuses the offsets of a stream."""
+
+
+@contextmanager
+def message_only() -> Iterator[None]:
+    """Let Spark's worker report a SourceError without a stack, unless TAILRACE_DEBUG is set. Usable as a decorator."""
+    try:
+        yield
+    except SourceError:
+        if _is_in_worker() and not os.environ.get("TAILRACE_DEBUG"):
+            os.environ[_HIDE_TRACEBACK] = "1"
+        raise
+
+
+def _is_in_worker() -> bool:
+    """Return True in a process that Spark has started, where a later error of the user's own code cannot occur."""
+    main = getattr(sys.modules["__main__"], "__spec__", None)
+    return main is not None and str(main.name).startswith("pyspark.")

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.datasource import (
 
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.source.batch_reader import SliceTask, read_task
-from tailrace.spark.source.errors import OffsetRangeLost
+from tailrace.spark.source.errors import OffsetRangeLost, message_only
 from tailrace.spark.source.group_commits import GroupCommits
 from tailrace.spark.source.options import ReadOptions
 from tailrace.spark.source.planning.admission import admitted, should_wait
@@ -61,12 +61,14 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._transport = open_transport(self._options)
         return self._transport
 
+    @message_only()
     def initialOffset(self) -> JsonOffset:  # noqa: N802
         transport, options = self.transport, self._options
         transport.refresh()
         partitions = transport.partitions(options.selection)
         return offsets_to_json(starting_offsets(options, partitions, transport))
 
+    @message_only()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> JsonOffset:  # noqa: N802
         starts = offsets_from_json(start)
         latest = self._latest() if self._target is None else self._within_target(starts)
@@ -87,6 +89,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the end offsets of the last query, before any limit, without another request."""
         return None if self._seen is None else offsets_to_json(self._seen)
 
+    @message_only()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         starts, ends = offsets_from_json(start), offsets_from_json(end)
         moved = {partition: offset for partition, offset in ends.items() if starts.get(partition, 0) != offset}
@@ -109,6 +112,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_task(partition, self._plan)
 
+    @message_only()
     def commit(self, end: dict[str, Any]) -> None:
         """Commit the offsets to the group of commitOffsetsToGroup, if set: Spark has processed the records before."""
         options = self._options

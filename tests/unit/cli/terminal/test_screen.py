@@ -11,5 +11,5 @@ def test_lines_are_painted_in_place_and_their_control_characters_escaped(capsys:
     with own_screen():
         paint(["orders", "a\x1b[2Jb\rc"])
     assert capsys.readouterr().out == (
-        "\x1b[?1049h\x1b[?25l\x1b[Horders\x1b[K\na\\x1b[2Jb\\x0dc\x1b[K\x1b[J\n\x1b[?25h\x1b[?1049l"
+        "\x1b[?1049h\x1b[?25l\x1b[Horders\x1b[K\na\\x1b[2Jb\\x0dc\x1b[K\x1b[J\x1b[?25h\x1b[?1049l"
     )
