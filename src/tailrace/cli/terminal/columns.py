@@ -31,7 +31,7 @@ def columns_of(text: str) -> int:
 
 
 def cut(text: str, columns: int) -> str:
-    """Return the part of a text that fits into so many columns."""
+    """Return the beginning of a text that fits into this number of columns."""
     if text.isascii():
         return text[:columns]
     taken = 0
