@@ -17,7 +17,7 @@ from pathlib import Path
 import tailrace
 from tailrace.model.kernel_forms import KERNELS, REQUEST_PATH
 
-WHEEL_BYTES_MAX = 10_000_000
+WHEEL_BYTES_MAX = 8_400_000
 SDIST_BYTES_MAX = 3_000_000
 NEEDED = ("tailrace/py.typed", "tailrace/protocol/schemas/index.json", "tailrace/pytest_plugin.py")
 SDIST_NEEDED = (

@@ -6,6 +6,7 @@ has them, and `scripts/smoke_test.py` is run there.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,10 +16,12 @@ import sysconfig
 import tomllib
 import venv
 from collections.abc import Callable
+from importlib.metadata import requires
 from pathlib import Path
 from runpy import run_path
 
 import pytest
+from packaging.requirements import Requirement
 
 from scripts import check_distribution, make_distribution
 from tailrace.model.kernel_forms import KERNELS
@@ -197,3 +200,26 @@ def test_a_wheel_is_compiled_and_needs_no_compiler(wheel: Path, install: Callabl
     assert problems == []
     output = smoke_test(install(wheel), "compiled")
     assert output.endswith("15 records written, read and verified\n")
+
+
+@pytest.mark.slow
+def test_what_spark_connect_needs_can_be_installed_beside_a_wheel(wheel: Path, tmp_path: Path) -> None:
+    """PySpark itself is left out of the resolution, because an index has it as a sdist of 400 MB."""
+    needed = [Requirement(text) for text in requires("pyspark") or ()]
+    connect = [
+        f"{one.name}{one.specifier}" for one in needed if one.marker and one.marker.evaluate({"extra": "connect"})
+    ]
+    assert "grpcio" in " ".join(connect)
+    words = (
+        "install",
+        "--dry-run",
+        "--ignore-installed",
+        "--only-binary",
+        ":all:",
+        "--report",
+        "report.json",
+        "--quiet",
+    )
+    run("-m", "pip", *words, wheel, *connect, directory=tmp_path, environment=dict(os.environ))
+    names = {one["metadata"]["name"].lower() for one in json.loads((tmp_path / "report.json").read_text())["install"]}
+    assert {"tailrace", "grpcio", "zstandard"} <= names

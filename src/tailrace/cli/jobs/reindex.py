@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
     configs = settings_of(options)
     if options.output is None:
-        hint_if_small(options, "tailrace log repair", "rebuilds missing and damaged indexes")
+        hint_if_small(options, "tailrace log repair", "would rebuild missing and damaged indexes")
     with spark_for(options, "reindex") as spark:
         found = reindex(
             spark,

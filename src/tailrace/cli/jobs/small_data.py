@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from shlex import quote
 from typing import Final
 
 from tailrace.cli.log.partition_choice import tidy_path
@@ -17,7 +18,10 @@ SMALL_BYTES: Final = 10 * 1024**3  # docs/explanation/log-or-spark.md has the me
 
 
 def hint_if_small(options: argparse.Namespace, command: str, does: str) -> None:
-    """Print a hint if the chosen partitions on this machine's disks are small. `command` needs no Spark."""
+    """Print a hint if the chosen partitions on this machine's disks are small.
+
+    `command` needs no Spark, and `does` says what it would do: "would check them".
+    """
     if not options.master.startswith("local") or any(is_remote(path) for path in options.directory):
         return
     try:
@@ -25,8 +29,9 @@ def hint_if_small(options: argparse.Namespace, command: str, does: str) -> None:
     except (OSError, InspectionFailed):
         return  # the job itself reports this error
     if size < SMALL_BYTES:
-        words = " ".join([command, options.directory[0], *(f"--topic {name}" for name in options.topic)])
-        warn(f"{size_text(size)} of data need no Spark: `{words}` {does} in less time")
+        chosen = [*(f"--topic {name}" for name in options.topic), *(f"--partition {n}" for n in options.partition)]
+        commands = [f"`{' '.join([command, quote(path), *chosen])}`" for path in options.directory]
+        warn(f"{size_text(size)} of data need no Spark: {' and '.join(commands)} {does}, in less time")
 
 
 def _size(path: str, options: argparse.Namespace) -> int:

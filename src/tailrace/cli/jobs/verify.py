@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     from tailrace.spark.jobs.verify.verify import verify
 
     if options.state is None:
-        hint_if_small(options, "tailrace log verify", "checks them")
+        hint_if_small(options, "tailrace log verify", "would check them")
     with spark_for(options, "verify") as spark:
         found = verify(
             spark,

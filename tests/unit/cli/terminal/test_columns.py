@@ -1,4 +1,4 @@
-"""The output of commands on a terminal, read at the other end of a pseudo-terminal: width, resizing, and TERM=dumb.
+"""The output of commands on a terminal, read at the other end of a pseudo-terminal: width, resizing, and TERM=dumb."""
 
 from __future__ import annotations
 
