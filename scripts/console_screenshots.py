@@ -17,6 +17,8 @@ from tests.support.tailrace_process import TailraceProcess
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 PAGES = {
+    "console-topics": ("#/topics", ("orders", "5,000")),
+    "console-group": ("#/groups/kitchen", ("55,000", "Lag over the last")),
     "console-log": ("#/log/orders/0?offset=7777", ("Read from offset 7,777", "Cost")),
     "console-records": ("#/topics/orders?tab=records&from=7777&max=12&partition=0", ("12 records",)),
 }
@@ -45,7 +47,7 @@ def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name, TailraceProcess(Path(name) / "data") as broker:
         fill(broker, Path(name))
-        words = ("--bootstrap", broker.bootstrap, "--data", str(broker.data))
+        words = ("--bootstrap", broker.bootstrap, "--data", str(broker.data), "--lag-every", "1")
         with Console(*words) as console, Browser(Path(name) / "profile") as browser:
             for picture, (place, texts) in PAGES.items():
                 browser.open(console.url + place)

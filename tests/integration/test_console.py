@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,9 +17,10 @@ from typing import Any
 import pytest
 
 import tailrace
+from tailrace.cli.console.login_attempts import FAILURES_MAX
 from tests.support.command import tailrace as command
 from tests.support.console import Console, ConsoleClient, printed, write_client_file
-from tests.support.secured import jaas
+from tests.support.secured import TLS, jaas
 from tests.support.tailrace_process import TailraceProcess
 
 HOSTILE = '<img src=x onerror="alert(1)">\u202e\x1b[31m'
@@ -96,7 +98,9 @@ def test_records_are_saved_as_parquet(console: Console) -> None:
 
     connection = http.client.HTTPConnection(console.address, timeout=60)
     connection.request("GET", "/api/consume/parquet?arg=orders&from=3&max=4")
-    rows = pq.read_table(io.BytesIO(connection.getresponse().read())).to_pylist()
+    response = connection.getresponse()
+    assert response.getheader("Content-Disposition") == "attachment; filename*=UTF-8''orders.parquet"
+    rows = pq.read_table(io.BytesIO(response.read())).to_pylist()
     connection.close()
     assert [(row["offset"], row["key"], row["value"]) for row in rows] == [
         (offset, b"k%d" % offset, b"value %d" % offset) for offset in range(3, 7)
@@ -265,6 +269,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleClient]
         rights = ("acls", "add", "--principal", "User:reader", "--topic", "open", "--operation", "read")
         assert command(*rights, *words, *admin).status == 0
         with Console("--login", "--data", str(data), *map(str, words)) as console:
+            console.words = tuple(map(str, words))
             yield console
 
 
@@ -276,6 +281,32 @@ def test_without_a_login_nothing_is_shown(secured: ConsoleClient) -> None:
     assert stranger.log_in("reader", "wrong").status == 401
     assert stranger.log_in("-Xnobody=1", "wrong").status == 401
     assert stranger.get("topics/list").status == 401
+
+
+def test_an_address_with_too_many_failed_logins_has_to_wait(secured: ConsoleClient) -> None:
+    with Console("--login", *secured.words) as other:
+        for _ in range(FAILURES_MAX):
+            assert other.log_in("reader", "wrong").status == 401
+        refused = other.log_in("reader", "reader-secret")
+        assert refused.status == 429
+        assert "too many failed logins from 127.0.0.1: try again in" in refused.text
+        assert 0 < int(refused.headers["retry-after"]) <= 300
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"security_protocol": "SSL"}, "not SSL; a console cannot pass on the client certificate of a browser"),
+        ({}, "not PLAINTEXT"),
+        ({"security_protocol": "SASL_SSL"}, "SCRAM-SHA-512, not missing"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}, "SCRAM-SHA-512, not OAUTHBEARER"),
+    ],
+)
+def test_a_login_without_passwords_is_refused(settings: dict[str, str], sentence: str, tmp_path: Path) -> None:
+    client = write_client_file(tmp_path / "client", **settings)
+    ran = command("console", "--login", "--listen", "127.0.0.1:0", "--command-config", client)
+    assert ran.status == 2
+    assert sentence in ran.err
 
 
 def test_a_deeply_nested_login_is_malformed(secured: ConsoleClient) -> None:
@@ -339,9 +370,19 @@ def test_serve_starts_a_console_that_ends_with_the_broker(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--console", "0.0.0.0:8080"], "--login and --tls-certificate"),
+        (
+            ["--console", "0.0.0.0:8080"],
+            "--console 0.0.0.0: other machines can reach this address, so the console needs",
+        ),
+        (["--console", "0.0.0.0:8080"], "needs --console-login and --console-tls-certificate FILE there"),
         (["--console", "nowhere"], "write HOST:PORT"),
-        (["--console-write"], "need --console"),
+        (["--console-write"], "--console-write needs --console"),
+        (["--console-lag-every", "5"], "--console-lag-every needs --console"),
+        (["--console-host-name", "kafka"], "--console-host-name needs --console"),
+        (["--console", "--console-login"], "--console-login and --console-config FILE need each other"),
+        (["--console", "--console-config", "f"], "--console-login and --console-config FILE need each other"),
+        (["--console", "--console-tls-key", "f"], "--console-tls-key needs --console-tls-certificate FILE"),
+        (["--console", "--console-tls-certificate", "/nowhere"], "--console-tls-certificate /nowhere: No such file"),
     ],
 )
 def test_an_impossible_console_is_refused_before_the_broker_starts(
@@ -351,3 +392,60 @@ def test_an_impossible_console_is_refused_before_the_broker_starts(
     assert ran.status == 2
     assert sentence in ran.err
     assert not (tmp_path / "data").exists()
+
+
+def console_address(broker: TailraceProcess) -> str:
+    """Return the address at which the console beside a broker listens."""
+    assert broker.process is not None
+    console = console_of(broker.process.pid)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        inodes = {
+            os.readlink(one)[8:-1] for one in Path(f"/proc/{console}/fd").iterdir() if "socket:[" in os.readlink(one)
+        }
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and words[9] in inodes:
+                return f"127.0.0.1:{int(words[1].partition(':')[2], 16)}"
+        time.sleep(0.05)
+    raise AssertionError("the console does not listen")
+
+
+def test_a_console_beside_a_broker_draws_partitions_of_every_directory(tmp_path: Path) -> None:
+    with TailraceProcess(tmp_path / "a", "--data", str(tmp_path / "b"), "--console", "127.0.0.1:0") as broker:
+        create = ("topics", "create", "orders", "--partitions", "4", "--bootstrap", broker.bootstrap)
+        assert command(*create).status == 0
+        found = {one.parent.name for one in tmp_path.glob("*/orders-*")}
+        assert found == {"a", "b"}, "the partitions are in both directories"
+        console = ConsoleClient(console_address(broker))
+        for number in range(4):
+            (folder,) = tmp_path.glob(f"*/orders-{number}")
+            answer = console.get("log/map", ("topic", "orders"), ("partition", number))
+            assert answer.json["logEndOffset"] == 0, answer.text
+            assert str(folder.parent) in answer.headers["tailrace-command"]
+        assert console.get("history/lag", ("arg", "kitchen")).json["intervalS"] == 30.0
+
+
+def test_a_login_over_tls_beside_a_broker_works_as_with_the_console_command(tmp_path: Path) -> None:
+    settings = {**SECURED, "inter.broker.listener.name": "SECURE"}
+    client = write_client_file(tmp_path / "client", security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN")
+    certificate = ("--console-tls-certificate", str(TLS / "broker.pem"))
+    words = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+    words += ["--console", "127.0.0.1:0", "--console-login", "--console-config", str(client), *certificate]
+    with TailraceProcess(tmp_path / "data", *words, "--console-lag-every", "0") as broker:
+        address = console_address(broker)
+        context = ssl.create_default_context(cafile=str(TLS / "authority.pem"))
+        context.check_hostname = False
+
+        def ask(method: str, target: str, body: str = "", **headers: str) -> tuple[int, Any, str]:
+            connection = http.client.HTTPSConnection(address, timeout=60, context=context)
+            connection.request(method, target, body, {"X-Tailrace-Console": "1", **headers})
+            response = connection.getresponse()
+            return response.status, json.loads(response.read()), response.getheader("Set-Cookie") or ""
+
+        assert ask("GET", "/api/topics/list")[0] == 401
+        status, _, cookie = ask("POST", "/api/login", json.dumps({"user": "admin", "password": "admin-secret"}))
+        assert status == 200
+        assert "Secure" in cookie
+        status, document, _ = ask("GET", "/api/topics/list", Cookie=cookie.partition(";")[0])
+        assert (status, document["topics"]) == (200, [])

@@ -16,6 +16,7 @@ from tests.support.command import tailrace as command
 from tests.support.console import Console
 from tests.support.tailrace_process import TailraceProcess
 
+BINARY_HEADER = {"key": "bytes", "value": "/gE=", "valueEncoding": "base64"}
 HOSTILE = "</td><script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">"
 PATIENCE_S = 60.0
 
@@ -254,3 +255,93 @@ def test_an_answer_that_arrives_after_an_abort_does_not_replace_the_live_view(
     browser.wait_until("return window.late === 1")
     time.sleep(0.2)
     assert "waiting for new records" in browser.text()
+
+
+ODD_RECORDS = [
+    {"key": "tombstone", "value": None, "headers": [{"key": "none", "value": None}, {"key": "empty", "value": ""}]},
+    {"key": "AP8=", "keyEncoding": "base64", "value": "/wA=", "valueEncoding": "base64", "headers": [BINARY_HEADER]},
+]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_copy_of_a_record_has_its_nulls_and_bytes(
+    number: int, browser: Browser, console: Console, broker: TailraceProcess
+) -> None:
+    topic = f"odd-{number}"
+    lines = broker.data.parent / "odd"
+    lines.write_text(json.dumps(ODD_RECORDS[number]) + "\n")
+    where = ("--bootstrap", broker.bootstrap)
+    assert command("topics", "create", topic, *where).status == 0
+    assert command("produce", topic, "--json", "--file", lines, *where).status == 0
+    browser.open(console.url + f"#/topics/{topic}?tab=records")
+    browser.wait_for("1 record")
+    browser.execute("document.querySelector('tbody button').click()")
+    browser.wait_for("Produce a copy")
+    browser.click("Produce a copy")
+    browser.wait_for("A value that is null deletes the key")
+    browser.click("Produce", within="dialog")
+    browser.wait_for("written:")
+    first, second = command("consume", topic, "--from", "beginning", "--max", 2, "--json", *where).json_lines
+    for name in ("key", "keyEncoding", "value", "valueEncoding", "headers"):
+        assert second.get(name) == first.get(name), name
+    browser.click("Close")
+
+
+def test_keys_values_and_headers_are_shown_as_hex(browser: Browser, console: Console) -> None:
+    browser.open(console.url + "#/topics/odd-1?tab=records")
+    browser.wait_for("2 records")
+    browser.execute("document.querySelector('tbody button').click()")
+    browser.wait_for("Produce a copy")
+    for title in ("Key", "Value", "Header bytes"):
+        browser.execute(f"document.querySelector(`dialog button[aria-label='{title} as hex']`).click()")
+    shown = browser.execute("return [...document.querySelectorAll('dialog pre')].map((one) => one.textContent)")
+    assert [one.split()[1:3] for one in shown] == [["00", "ff"], ["ff", "00"], ["fe", "01"]]
+    browser.click("Close")
+
+
+def test_a_failed_download_is_an_error_on_the_page(browser: Browser, console: Console) -> None:
+    browser.open(console.url + "#/topics/orders?tab=records&from=0&max=2&partition=0")
+    browser.wait_for("2 records")
+    browser.execute(
+        "const original = window.fetch; window.fetch = (target, options) =>"
+        " original(String(target).includes('parquet') ? '/api/consume/parquet?arg=nothing' : target, options)"
+    )
+    browser.click("save as Parquet")
+    browser.wait_for("there is no topic 'nothing'")
+    assert "2 records" in browser.text(), "the page is still there"
+
+
+def test_a_search_that_loses_its_connection_is_not_started_again(browser: Browser, console: Console) -> None:
+    browser.open(console.url + "#/topics/orders?tab=records&from=beginning&key=k7&partition=0")
+    browser.wait_for("1 record")
+    browser.execute(
+        "window.opened = 0; const Original = window.EventSource;"
+        "window.EventSource = class extends Original {"
+        " constructor(...all) { super(...all); window.opened += 1; window.source = this; } }"
+    )
+    browser.click("Search all")
+    browser.wait_until("return window.source !== undefined")
+    browser.execute("window.source.onerror(new Event('error'))")  # as after a lost connection, which would be retried
+    browser.wait_for("the connection to the console was lost")
+    assert browser.execute("return [window.opened, window.source.readyState]") == [1, 2]
+
+
+def test_live_values_keep_the_order_the_rows_and_the_focus(browser: Browser, console: Console) -> None:
+    browser.open(console.url + "#/topics")
+    browser.wait_for("orders")
+    browser.execute(
+        "import('/dom.js').then(({h, table}) => { const rows = Array.from({length: 1000}, (_, n) => ({n, size: n}));"
+        " const drawn = table([{head: 'N', cell: (one) => h('a', {href: `#/${one.n}`}, one.n), sort: (one) => -one.n},"
+        " {head: 'Size', cell: (one) => one.size}], rows); window.drawn = drawn; window.rows = rows;"
+        " document.querySelector('main').replaceChildren(drawn);"
+        " drawn.querySelector('th button').click(); drawn.querySelector(':scope > button').click();"
+        " drawn.querySelectorAll('tbody a')[300].focus(); })"
+    )
+    browser.wait_until("return window.drawn?.querySelectorAll('tbody tr').length >= 400")
+    browser.execute("for (const row of window.rows) row.size += 5000; window.drawn.refresh()")
+    cells = browser.execute(
+        "return [...window.drawn.querySelectorAll('tbody tr')].slice(0, 2).map((one) => one.textContent)"
+    )
+    assert cells == ["9995999", "9985998"]
+    assert browser.execute("return window.drawn.querySelectorAll('tbody tr').length") >= 400
+    assert browser.execute("return document.activeElement.textContent") == "699"

@@ -23,6 +23,7 @@ def test_a_consumer_at_the_end_is_listed_with_its_partition_and_session(tmp_path
             "group.id": "g",
             "fetch.wait.max.ms": 20_000,
             "fetch.min.bytes": 7,
+            "client.id": "kitchen-1",
         }
         consumer = Consumer(settings)
         consumer.assign([TopicPartition("orders", 0, 1)])
@@ -30,11 +31,15 @@ def test_a_consumer_at_the_end_is_listed_with_its_partition_and_session(tmp_path
         waiting = wait_for_fetch(metrics)
         (fetch,) = [one for one in waiting["operations"] if one["kind"] == "DelayedFetch"]
         assert fetch["minBytes"] == 7
+        assert (fetch["clientId"], fetch["user"]) == ("kitchen-1", "User:ANONYMOUS")
+        assert fetch["address"].startswith("127.0.0.1:")
+        assert 0 <= fetch["waitedMs"] < 20_000
         assert 0 < fetch["deadlineInMs"] <= 20_000
         assert fetch["keys"] == ["orders-0"] or fetch["sessionId"] in [one["id"] for one in waiting["sessions"]]
         ran = command("explain", "waiting", "--metrics", metrics)
         assert ran.status == 0
         assert "DelayedFetch" in ran.out
+        assert f"kitchen-1 User:ANONYMOUS {fetch['address']}" in ran.out
         consumer.close()
 
 

@@ -31,6 +31,7 @@ class ConsoleClient:
 
     def __init__(self, address: str) -> None:
         self.address = address
+        self.words: tuple[str, ...] = ()  # the options of the console that another one can use, too
         self.cookie: str | None = None
 
     @property

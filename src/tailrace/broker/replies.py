@@ -154,11 +154,12 @@ class Replies:
 
     # Waiting
 
-    def parked(self, context: ConnectionContext, operation: DelayedOperation) -> None:
+    def parked(self, context: ConnectionContext, operation: DelayedOperation, client_id: str | None = None) -> None:
         """Note the delayed operation of a request. It is cancelled if the connection is closed.
 
         The operation must not hold a reference to the request's body.
         """
+        operation.note_client(context, client_id)
         self._parked[context.connection_id] = operation
 
     def operation_failed(self, operation: DelayedOperation, error: Exception, now_ms: int) -> None:

@@ -294,6 +294,7 @@ class CoordinatorRuntime(Generic[S]):
                 now_ms + self._write_timeout_ms,
             ),
             [place.key],
+            now_ms,
         )
 
     def _commit_error(self, place: ShardPlace[S], end: int) -> ErrorCode | None:

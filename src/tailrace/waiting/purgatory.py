@@ -20,21 +20,35 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import islice
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 _KEYS_SHOWN = 10
 _SLACK = 64  # empty deadlines that the heap may hold before it is swept
 
 
+class WaitingClient(Protocol):
+    """The client of a connection."""
+
+    @property
+    def principal(self) -> str: ...
+    @property
+    def client_host(self) -> str: ...
+    @property
+    def client_port(self) -> int: ...
+
+
 class DelayedOperation:
     """A waiting operation. `try_complete` and `expire` send its response."""
 
-    __slots__ = ("_keys", "_purgatory", "deadline_ms", "woken_by")
+    __slots__ = ("_keys", "_purgatory", "client", "client_id", "deadline_ms", "since_ms", "woken_by")
     ends_at_stop: ClassVar[bool] = False  # it waits only for new records, which a stopping broker does not get
 
     def __init__(self, deadline_ms: int) -> None:
         self.deadline_ms = deadline_ms
         self.woken_by: Hashable | None = None  # the key whose check is trying it now
+        self.since_ms: int | None = None  # when it was parked
+        self.client: WaitingClient | None = None  # None if no request of a client waits for it
+        self.client_id: str | None = None
         self._keys: tuple[Hashable, ...] = ()
         self._purgatory: Purgatory | None = None  # the purgatory in which it waits
 
@@ -42,6 +56,10 @@ class DelayedOperation:
     def kind(self) -> str:
         """The name of its class, without the underscore of a private one."""
         return type(self).__name__.lstrip("_")
+
+    def note_client(self, client: WaitingClient, client_id: str | None) -> None:
+        """Note the client whose request waits."""
+        self.client, self.client_id = client, client_id
 
     @property
     def is_waiting(self) -> bool:
@@ -68,6 +86,9 @@ class WaitingOperation(NamedTuple):
     key_count: int
     keys: list[str]
     facts: dict[str, Any]
+    since_ms: int | None = None
+    client: WaitingClient | None = None
+    client_id: str | None = None
 
 
 class PurgatoryStatistics(NamedTuple):
@@ -102,21 +123,22 @@ class Purgatory:
         if operation.try_complete(now_ms):
             self._completed += 1
             return True
-        self._park(operation, tuple(keys))
+        self._park(operation, tuple(keys), now_ms)
         if checks == self._checks:
             return False
         return self._try_operation(operation, None, now_ms)
 
-    def watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> None:
+    def watch(self, operation: DelayedOperation, keys: Iterable[Hashable], now_ms: int | None = None) -> None:
         """Park an operation that is known not to be complete."""
-        self._park(operation, tuple(keys))
+        self._park(operation, tuple(keys), now_ms)
 
-    def _park(self, operation: DelayedOperation, keys: tuple[Hashable, ...]) -> None:
+    def _park(self, operation: DelayedOperation, keys: tuple[Hashable, ...], now_ms: int | None) -> None:
         assert operation._purgatory is None, f"{operation} is waiting already"
         operation._purgatory = self
         operation._keys = keys
         if self._stop_ms is not None and operation.ends_at_stop:
             operation.deadline_ms = min(operation.deadline_ms, self._stop_ms)
+        operation.since_ms = now_ms
         watched = self._watched
         for key in keys:
             operations = watched.get(key)
@@ -164,7 +186,16 @@ class Purgatory:
             for operation in islice(self._buckets[deadline_ms], limit - len(found)):
                 keys = [str(key) for key in operation._keys[:_KEYS_SHOWN]]
                 found.append(
-                    WaitingOperation(operation.kind, deadline_ms, len(operation._keys), keys, operation.facts())
+                    WaitingOperation(
+                        operation.kind,
+                        deadline_ms,
+                        len(operation._keys),
+                        keys,
+                        operation.facts(),
+                        operation.since_ms,
+                        operation.client,
+                        operation.client_id,
+                    )
                 )
             if len(found) >= limit:
                 break

@@ -136,3 +136,19 @@ def test_a_waiting_delete_records_is_cancelled_when_its_connection_closes(
 
 def _never(*_: object) -> bool:
     return False
+
+
+@pytest.mark.parametrize("name", list(WAITING))
+def test_the_description_of_a_waiting_request_names_its_client(broker: Broker, name: str) -> None:
+    request, version = WAITING[name]
+    header = write_request_header(RequestHeader(request.SCHEMA.api_key, version, 1, "shop"))
+    client = ConnectionContext(1, client_host="10.1.2.3", client_port=4567, principal="User:alice")
+    broker.handle(memoryview(header + request.encode(version)), client, NOW_MS)
+    assert broker.take_replies() == []
+    (found,) = [one for one in broker.describe_waiting(NOW_MS + 30)["operations"] if one["kind"].startswith("Delayed")]
+    assert {key: found[key] for key in ("clientId", "user", "address", "waitedMs")} == {
+        "clientId": "shop",
+        "user": "User:alice",
+        "address": "10.1.2.3:4567",
+        "waitedMs": 30,
+    }

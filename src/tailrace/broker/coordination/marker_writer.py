@@ -101,7 +101,7 @@ class MarkerWriter:
             answer(code, now_ms)
             return
         waiting = DelayedCommit(lambda: self._log.commit_error(key, end), answer, now_ms + self._write_timeout_ms)
-        self._purgatory.watch(waiting, [key])
+        self._purgatory.watch(waiting, [key], now_ms)
 
 
 def _marker_error(code: ErrorCode) -> ErrorCode:

@@ -43,6 +43,9 @@ class ProduceRequest(Protocol):
     def send(self, now_ms: int) -> None:
         """Send the response."""
 
+    @property
+    def client_id(self) -> str | None: ...
+
 
 class Appends:
     def __init__(
@@ -168,8 +171,8 @@ class Appends:
         operation = DelayedProduce(
             request.parts, self._partitions, request.deadline_ms, lambda _, now_ms: self.respond(request, now_ms)
         )
-        self.purgatory.watch(operation, operation.keys())
-        self._replies.parked(request.context, operation)
+        self.purgatory.watch(operation, operation.keys(), now_ms)
+        self._replies.parked(request.context, operation, request.client_id)
 
     # Responses
 

@@ -29,6 +29,10 @@ def describe_waiting(
         "operations": [
             {
                 "kind": one.kind,
+                "clientId": one.client_id,
+                "user": None if one.client is None else one.client.principal,
+                "address": None if one.client is None else f"{one.client.client_host}:{one.client.client_port}",
+                "waitedMs": None if one.since_ms is None else now_ms - one.since_ms,
                 "deadlineInMs": one.deadline_ms - now_ms,
                 "keyCount": one.key_count,
                 "keys": one.keys,

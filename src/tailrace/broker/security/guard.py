@@ -221,7 +221,7 @@ class SaslGuard:
 
             held = HeldToken(awaited.cache, exchange, answer_later, now_ms)
             self._replies.parked(context, held)
-            self._purgatory.watch(held, (awaited.cache,))
+            self._purgatory.watch(held, (awaited.cache,), now_ms)
 
     def _answer(
         self,
@@ -316,7 +316,7 @@ class SaslGuard:
             return
         refusal = _DelayedRefusal(self._replies, reply, now_ms + self._delay_ms)
         self._replies.parked(context, refusal)
-        self._purgatory.watch(refusal, ())
+        self._purgatory.watch(refusal, (), now_ms)
 
     def _log_refusal(self, context: ConnectionContext, reason: str, now_ms: int) -> None:
         client = f"{context.client_host}:{context.client_port}"

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 
 from tailrace.broker.config.role_config import parse_voter
 from tailrace.cli.cluster.migrate_properties import broker_properties, controller_properties, properties_text
+from tailrace.cli.connection.properties_file import read_properties
 from tailrace.cli.errors import CommandError
 from tailrace.cli.log.partition_choice import now_ms
 from tailrace.cli.output import count_text, print_lines
-from tailrace.cli.serving.serve import parse_overrides, read_properties
+from tailrace.cli.serving.serve import parse_overrides
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint
 from tailrace.log.disk.files import DiskFiles, Files, join

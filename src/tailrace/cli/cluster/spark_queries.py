@@ -92,6 +92,8 @@ def _document(readers: list[Reader], writers: list[Writer], now_ms: int) -> dict
                 "topics": one.topics,
                 "lag": one.lag,
                 "lagSeconds": one.lag_s(now_ms),
+                "batch": one.note.batch,
+                "batchOffsets": one.note.offsets,
                 "committedAt": one.note.time_ms,
             }
             for one in readers
@@ -115,12 +117,14 @@ def _document(readers: list[Reader], writers: list[Writer], now_ms: int) -> dict
 def _text(readers: list[Reader], writers: list[Writer], now_ms: int) -> list[str]:
     lines = []
     if readers:
-        heads = ["<READS AS", "<KIND", "<TOPICS", "LAG", "SECONDS", "<LAST COMMIT"]
+        heads = ["<READS AS", "<KIND", "<TOPICS", "BATCH", "OFFSETS", "LAG", "SECONDS", "<LAST COMMIT"]
         rows = [
             (
                 one.group,
                 f"table {one.note.table}" if one.note.table else "stream",
                 ", ".join(one.topics),
+                one.note.batch,
+                one.note.offsets,
                 one.lag,
                 one.lag_s(now_ms),
                 time_text(one.note.time_ms),

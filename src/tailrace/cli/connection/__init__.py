@@ -2,5 +2,6 @@
 
 client_properties.py  security settings of a profile, of --command-config and of -X, with the names of kcat translated
 connecting.py         connects to the cluster; turns errors of the client into errors of the command
+properties_file.py    reads a properties file
 profiles.py           the address of the cluster: --bootstrap, --profile, TAILRACE_BOOTSTRAP or the default
 """

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tailrace.cli.connection.profiles import Profile
+from tailrace.cli.connection.properties_file import read_properties
 from tailrace.cli.errors import CommandError
 from tailrace.client.errors import ClientError
 from tailrace.client.security.security import SETTINGS, Security, security_of
@@ -55,15 +56,25 @@ def client_properties(profile: Profile, command_config: str | None, pairs: Seque
 
 def client_mapping(profile: Profile, command_config: str | None, pairs: Sequence[str]) -> dict[str, str]:
     """Return the settings of all sources, with the names of Kafka's Java clients."""
+    return _translated(_found(profile, command_config, pairs))
+
+
+def given_settings(profile: Profile, command_config: str | None, pairs: Sequence[str]) -> dict[str, str]:
+    """Return the settings of all sources that need no user: those of one who logs in later."""
+    found = _found(profile, command_config, pairs)
+    return {_TRANSLATED.get(name, name): text for name, text in found.items() if name not in _COMBINED}
+
+
+def _found(profile: Profile, command_config: str | None, pairs: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     path = profile.command_config if command_config is None else command_config
     if path == "":
         raise CommandError("--command-config is empty: give it a file of client settings")
     if path is not None:
-        found |= {name: text for name, text in _file(path).items() if name in KNOWN}
+        found |= {name: text for name, text in read_properties(path).items() if name in KNOWN}
     found |= _only_known(profile.settings, "the profile")
     found |= _only_known(dict(_pair(text) for text in pairs), "-X")
-    return _translated(found)
+    return found
 
 
 def _origin(command_config: str | None, profile: Profile, pairs: Sequence[str]) -> str:
@@ -72,12 +83,6 @@ def _origin(command_config: str | None, profile: Profile, pairs: Sequence[str]) 
     if profile.command_config or profile.settings:
         names.append("--profile")
     return " and ".join([*names, *["-X"] * bool(pairs)]) or "the security settings"
-
-
-def _file(path: str) -> dict[str, str]:
-    from tailrace.cli.serving.serve import read_properties
-
-    return read_properties(path)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ http_server.py          connections: their number, time and sizes are bounded
 http_message.py         Request and Response
 site.py                 answers a request: the page, its files, login, commands
 visitors.py             who is logged in; refuses requests of other sites
+login_attempts.py       LoginAttempts: limits failed logins of each address
 command_table.py        the commands that the page may run, and their parameters
 shared_answers.py       pages that ask the same share one command
 lag_history.py          LagHistory: the lag of groups over the last day

@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
-import ssl
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from ssl import SSLContext
 
+from tailrace.cli.connection.client_properties import given_settings
 from tailrace.cli.connection.connecting import check_connection
+from tailrace.cli.connection.profiles import chosen_profile
 from tailrace.cli.console.command_process import CommandRunner
-from tailrace.cli.console.console_settings import ConsoleSettings, split_address
+from tailrace.cli.console.console_arguments import DEFAULT_LAG_EVERY_S
+from tailrace.cli.console.console_settings import ConsoleSettings, check_login, split_address
 from tailrace.cli.console.http_server import HttpServer
 from tailrace.cli.console.site import Site
 from tailrace.cli.errors import CommandError
@@ -22,7 +25,7 @@ from tailrace.cli.errors import CommandError
 def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     settings.check()
-    tls = _tls_context(settings)
+    tls = settings.tls_context()
     try:
         asyncio.run(_serve(settings, tls, ends_with_input=options.ends_with_input))
     except OSError as error:
@@ -31,25 +34,35 @@ def run(options: argparse.Namespace) -> int:
 
 
 def settings_of(options: argparse.Namespace) -> ConsoleSettings:
-    if not options.login:  # else the visitors bring the user and the password
+    if options.login:  # the visitors bring the user and the password
+        check_login(given_settings(chosen_profile(options), options.command_config, options.client_settings))
+    else:
         check_connection(options)
     host, port = split_address(options.listen)
-    if options.data is not None and not Path(options.data).is_dir():
-        raise CommandError(f"--data {options.data}: there is no such directory")
+    for path in options.data:
+        if not Path(path).is_dir():
+            raise CommandError(f"--data {path}: there is no such directory")
     return ConsoleSettings(
         host=host,
         port=port,
         connection=tuple(_connection(options)),
-        data=options.data,
+        data=tuple(options.data),
         metrics=options.metrics,
         may_write=options.console_write,
         has_login=options.login,
         tls_certificate=options.tls_certificate,
         tls_key=options.tls_key,
         schema_registry=options.schema_registry,
-        lag_every_s=None if options.login or not options.lag_every else options.lag_every,
+        lag_every_s=_lag_every_s(options),
         host_names=tuple(options.host_name),
     )
+
+
+def _lag_every_s(options: argparse.Namespace) -> float | None:
+    """Return the interval of the recording; None if there is none. A console with a login has no user itself."""
+    if options.login:
+        return None
+    return DEFAULT_LAG_EVERY_S if options.lag_every is None else options.lag_every or None
 
 
 def _connection(options: argparse.Namespace) -> list[str]:
@@ -62,20 +75,7 @@ def _connection(options: argparse.Namespace) -> list[str]:
     return words + [f"-X{setting}" for setting in options.client_settings]
 
 
-def _tls_context(settings: ConsoleSettings) -> ssl.SSLContext | None:
-    if settings.tls_certificate is None:
-        if settings.tls_key is not None:
-            raise CommandError("--tls-key needs --tls-certificate FILE")
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(settings.tls_certificate, settings.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        raise CommandError(f"--tls-certificate {settings.tls_certificate}: {error.strerror or error}") from error
-    return context
-
-
-async def _serve(settings: ConsoleSettings, tls: ssl.SSLContext | None, *, ends_with_input: bool) -> None:
+async def _serve(settings: ConsoleSettings, tls: SSLContext | None, *, ends_with_input: bool) -> None:
     site = Site(settings, CommandRunner(), time.monotonic)
     server = HttpServer(site.respond, tls)
     port = await server.listen(settings.host, settings.port)

@@ -8,6 +8,8 @@ from typing import Final
 from tailrace.cli.parsing.options import Parsers, add_cluster, described, seconds_or_zero
 
 DEFAULT_LISTEN: Final = "127.0.0.1:8080"
+DEFAULT_LAG_EVERY_S: Final = 30.0
+PREFIX: Final = "--console-"  # of the options of `serve`
 
 
 def add_console(nouns: Parsers) -> None:
@@ -35,55 +37,70 @@ def add_console(nouns: Parsers) -> None:
         default=DEFAULT_LISTEN,
         help=f"address to listen on (default: {DEFAULT_LISTEN})",
     )
-    parser.add_argument("--data", metavar="DIR", help="data directory to draw: that of a broker on this machine")
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="data directory to draw: that of a broker on this machine (may be repeated)",
+    )
     parser.add_argument("--metrics", metavar="URL", help="metrics address of a Tailrace broker, HOST:PORT")
-    parser.add_argument(
-        "--schema-registry", metavar="URL", help="schema registry that decodes Avro, Protobuf and JSON values"
-    )
-    parser.add_argument(
-        "--lag-every",
-        metavar="SECONDS",
-        type=seconds_or_zero,
-        default=30.0,
-        help="record the lag of all groups at this interval, for a day; 0: do not (default: 30; never with --login)",
-    )
-    _add_security(parser)
+    _add_contents(parser)
+    group = parser.add_argument_group("console security")
+    group.add_argument("--console-write", action="store_true", help="allow changes (default: the page only reads)")
+    _add_security(group)
     parser.add_argument("--ends-with-input", action="store_true", help=argparse.SUPPRESS)
     add_cluster(parser)
     parser.set_defaults(run="tailrace.cli.console.console:run")
 
 
 def add_console_options(serve: argparse.ArgumentParser) -> None:
-    """Add the options with which `serve` starts a console."""
-    serve.add_argument(
+    """Add the options with which `serve` starts a console: those of `console`, with a prefix."""
+    group = serve.add_argument_group("console")
+    group.add_argument(
         "--console",
         metavar="HOST:PORT",
         nargs="?",
         const=DEFAULT_LISTEN,
         help=f"serve a web page that shows the broker and its logs (default: off; without an address {DEFAULT_LISTEN})",
     )
-    serve.add_argument("--console-write", action="store_true", help="allow changes in it (default: it only reads)")
-    serve.add_argument(
+    group.add_argument("--console-write", action="store_true", help="allow changes in it (default: it only reads)")
+    group.add_argument(
         "--console-config",
         metavar="FILE",
-        help="properties file of a client for it, if no listener is PLAINTEXT; visitors log in as users of the broker",
+        help="properties file of a Kafka client with which it connects to a listener",
+    )
+    _add_contents(group, PREFIX)
+    _add_security(group, PREFIX)
+
+
+def _add_contents(group: argparse._ActionsContainer, prefix: str = "--") -> None:
+    group.add_argument(
+        f"{prefix}schema-registry", metavar="URL", help="schema registry that decodes Avro, Protobuf and JSON values"
+    )
+    group.add_argument(
+        f"{prefix}lag-every",
+        metavar="SECONDS",
+        type=seconds_or_zero,
+        help="record the lag of all groups at this interval, for a day; 0: do not "
+        f"(default: {DEFAULT_LAG_EVERY_S:g}; never with {prefix}login)",
     )
 
 
-def _add_security(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("console security")
-    group.add_argument("--console-write", action="store_true", help="allow changes (default: the page only reads)")
+def _add_security(group: argparse._ActionsContainer, prefix: str = "--") -> None:
     group.add_argument(
-        "--login",
+        f"{prefix}login",
         action="store_true",
         help="visitors log in as users of the cluster (SASL PLAIN or SCRAM), and may do what its ACLs allow them",
     )
-    group.add_argument("--tls-certificate", metavar="FILE", help="certificate chain in PEM format: serve https")
-    group.add_argument("--tls-key", metavar="FILE", help="its private key in PEM format, if it is in another file")
+    group.add_argument(f"{prefix}tls-certificate", metavar="FILE", help="certificate chain in PEM format: serve https")
     group.add_argument(
-        "--host-name",
+        f"{prefix}tls-key", metavar="FILE", help="its private key in PEM format, if it is in another file"
+    )
+    group.add_argument(
+        f"{prefix}host-name",
         metavar="NAME",
         action="append",
         default=[],
-        help="host name under which browsers reach the console, beside that of --listen (may be repeated)",
+        help="host name under which browsers reach the console, beside that of its address (may be repeated)",
     )

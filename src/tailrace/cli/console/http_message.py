@@ -19,6 +19,7 @@ class Request:
     target: str
     headers: Mapping[str, str]
     body: bytes = b""
+    address: str = ""  # of the client, without its port
 
     @property
     def has_valid_target(self) -> bool:

@@ -132,7 +132,9 @@ class _Connection:
                 if len(body) > BODY_BYTES_MAX:
                     raise h11.RemoteProtocolError(f"a body of more than {BODY_BYTES_MAX} bytes", 413)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
-        request = Request(head.method.decode("ascii"), head.target.decode("latin-1"), headers, bytes(body))
+        peer = self._writer.get_extra_info("peername")
+        address = str(peer[0]) if peer else ""
+        request = Request(head.method.decode("ascii"), head.target.decode("latin-1"), headers, bytes(body), address)
         if not request.has_valid_target:
             raise h11.RemoteProtocolError("the address of the request is malformed, or has more than 50 parameters")
         return request

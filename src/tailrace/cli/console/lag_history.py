@@ -35,8 +35,10 @@ class LagHistory:
             try:
                 async for line in runner.stream(words):
                     self.note(line)
-            except (TooBusy, TooLong) as error:
+            except (TooBusy, TooLong, OSError) as error:  # OSError: no process or no descriptor is left
                 _LOGGER.warning("the lag of groups is not recorded now: %s", error)
+            except Exception:
+                _LOGGER.exception("the lag of groups is not recorded now: internal error; please report it")
             await asyncio.sleep(_RETRY_S)
 
     def note(self, line: bytes) -> None:

@@ -29,6 +29,7 @@ from tailrace.cli.console.command_table import ARGUMENT, Command, Form, InvalidC
 from tailrace.cli.console.console_settings import ConsoleSettings
 from tailrace.cli.console.http_message import JSON, Request, Response
 from tailrace.cli.console.lag_history import LagHistory
+from tailrace.cli.console.login_attempts import LoginAttempts
 from tailrace.cli.console.shared_answers import SharedAnswers, SharedStreams
 from tailrace.cli.console.static_files import StaticFiles
 from tailrace.cli.console.visitors import Visitor, Visitors, foreign_reason
@@ -58,6 +59,7 @@ class Site:
         self._answers = SharedAnswers(runner, clock_s)
         self._streams = SharedStreams(runner)
         self._visitors = Visitors(settings, clock_s)
+        self._attempts = LoginAttempts(clock_s)
         self._files = StaticFiles()
         self.history = None if settings.lag_every_s is None else LagHistory(settings.lag_every_s)
 
@@ -109,7 +111,7 @@ class Site:
             "hasLogin": settings.has_login,
             "user": None if visitor is None else visitor.user,
             "mayWrite": settings.may_write,
-            "hasData": settings.data is not None,
+            "hasData": bool(settings.data),
             "hasMetrics": settings.metrics is not None,
             "hasHistory": self.history is not None,
             "hasRegistry": settings.schema_registry is not None,
@@ -136,6 +138,10 @@ class Site:
             user, password = str(fields["user"]), str(fields["password"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return Response.of_error(400, "a login is a JSON object with `user` and `password`")
+        wait_s = self._attempts.begin(request.address)
+        if wait_s:
+            text = f"too many failed logins from {request.address}: try again in {wait_s} s"
+            return replace(Response.of_error(429, text), headers={"retry-after": str(wait_s)})
         visitor = Visitor(user, password, 0)
         try:
             finished = await self._runner.run(self._whole(["topics", "list", "--json"], Source.CLUSTER, visitor))
@@ -143,6 +149,7 @@ class Site:
             return Response.of_error(503, str(error))
         if finished.status:
             return _failure(finished, 401)
+        self._attempts.succeeded(request.address)
         return Response.of_json({"user": user}, headers={"set-cookie": self._visitors.log_in(user, password)})
 
     async def _run(self, request: Request, path: str, visitor: Visitor | None) -> Response:
@@ -194,9 +201,10 @@ class Site:
         place = next((at for at, word in enumerate(words) if word == "--"), len(words))
         more: list[str] = []
         if source is Source.DATA:
-            if settings.data is None:
+            if not settings.data:
                 raise InvalidCommand("this console sees no data directory: start it with --data DIR")
-            return [*words, *(() if "--" in words else ("--",)), settings.data]
+            chosen = settings.directory_of(_folder(words))
+            return [*words, *(() if "--" in words else ("--",)), chosen]
         if source is Source.METRICS and settings.metrics is None and words[0] != "top":
             raise InvalidCommand("this console knows no metrics address: start it with --metrics HOST:PORT")
         if source is Source.METRICS and settings.metrics is not None:
@@ -208,6 +216,12 @@ class Site:
             if visitor is not None:
                 more += [f"-Xsasl.username={visitor.user}", f"-Xsasl.password={visitor.password}"]
         return [*words[:place], *more, *words[place:]]
+
+
+def _folder(words: Sequence[str]) -> str:
+    """Return the name of the folder of the partition that a command reads."""
+    given = dict(word.removeprefix("--").partition("=")[::2] for word in words if word.startswith("--"))
+    return f"{given.get('topic', '')}-{given.get('partition', '0')}"
 
 
 async def _events(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -242,6 +256,12 @@ def command_text(words: Sequence[str]) -> str:
     return shlex.join(["tailrace", *kept]).replace(" -- ", " ")
 
 
+def _file_name(request: Request, command: Command) -> str:
+    """Return the name of a saved file, as a header has it: the topic, and an ending by the format."""
+    subject = next((value for name, value in request.query if name == ARGUMENT), "records")
+    return quote(f"{subject}.{command.view}", safe="")
+
+
 def _is_secret(word: str) -> bool:
     name = word.partition("=")[0].lower()
     return name.startswith("-x") and any(part in name for part in ("password", "secret", "jaas", "key"))
@@ -263,6 +283,8 @@ def _failure(finished: Finished, status: int) -> Response:
 
 def _compressed(request: Request, command: Command, finished: Finished, headers: dict[str, str]) -> Response:
     kind = _FORM_KINDS.get(command.form, JSON)
+    if command.form is Form.FILE:
+        headers = {**headers, "content-disposition": f"attachment; filename*=UTF-8''{_file_name(request, command)}"}
     if len(finished.out) < _COMPRESSED_FROM or "gzip" not in request.headers.get("accept-encoding", ""):
         return Response(200, finished.out, kind, headers)
     body = gzip.compress(finished.out, 1)

@@ -10,7 +10,7 @@ from tailrace.cli.errors import CommandError
 from tailrace.cli.output import count_text, json_document, print_lines, table
 from tailrace.cli.serving.http_get import get, page_errors
 
-_SHOWN_ABOVE = ("kind", "deadlineInMs", "keyCount", "keys")
+_SHOWN_ABOVE = ("kind", "clientId", "user", "address", "waitedMs", "deadlineInMs", "keyCount", "keys")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,10 +32,17 @@ def waiting_text(state: dict[str, Any]) -> list[str]:
     ]
     if state["operations"]:
         rows = [
-            (one["kind"], f"{one['deadlineInMs']:,} ms", _keys_text(one), _facts_text(one))
+            (
+                one["kind"],
+                _client_text(one),
+                _ms_text(one.get("waitedMs")),
+                _ms_text(one["deadlineInMs"]),
+                _keys_text(one),
+                _facts_text(one),
+            )
             for one in state["operations"]
         ]
-        lines += ["", *table(["<REQUEST", "DEADLINE IN", "<WOKEN BY", "<FACTS"], rows)]
+        lines += ["", *table(["<REQUEST", "<CLIENT", "WAITED", "DEADLINE IN", "<WOKEN BY", "<FACTS"], rows)]
     lines += ["", count_text(state["sessionCount"], "fetch session")]
     if state["sessions"]:
         sessions = [
@@ -51,6 +58,16 @@ def waiting_text(state: dict[str, Any]) -> list[str]:
         ]
         lines += table(["SESSION", "<OF A", "PARTITIONS", "EPOCH", "AGE", "LAST USED BEFORE"], sessions)
     return lines
+
+
+def _client_text(operation: dict[str, Any]) -> str | None:
+    """Return the client id, the user and the address of a waiting client; brokers of older versions name none."""
+    words = [operation.get(name) for name in ("clientId", "user", "address")]
+    return " ".join(word for word in words if word) or None
+
+
+def _ms_text(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else f"{milliseconds:,} ms"
 
 
 def _keys_text(operation: dict[str, Any]) -> str:

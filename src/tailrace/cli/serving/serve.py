@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.config.properties_file import MalformedProperties, parse_properties
 from tailrace.broker.startup.open_broker import REFUSALS
+from tailrace.cli.connection.properties_file import read_properties
 from tailrace.cli.console.beside_broker import ConsoleBeside, local_address
 from tailrace.cli.errors import CommandError
 from tailrace.cli.serving.log_format import set_up_logging
@@ -36,7 +36,6 @@ DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
 FAILED: Final = 1
 CANNOT_START: Final = 2
-_PROPERTIES_BYTES_MAX: Final = 16_777_216
 _log = logging.getLogger("tailrace.serve")
 
 
@@ -81,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
                 "--add-scram works only for a standalone node: use kafka-configs for the credentials of a cluster"
             )
         if console is not None:
-            console.check_listeners(one.security_protocol for one in config.listeners)
+            console.check_listeners([one.security_protocol for one in config.listeners])
         if any(is_formatted(DiskFiles(), path) for path in config.log_dirs):
             _warn_without_effect(options)
         umask = umask_of(own_settings)
@@ -105,15 +104,16 @@ def run(options: argparse.Namespace) -> int:
 def _start(console: ConsoleBeside, server: Server, config: BrokerConfig) -> None:
     protocols = {one.name: one.security_protocol for one in config.listeners}
     listeners = [(protocols[one.name], local_address(one.host, one.port)) for one in server.endpoints]
-    console.start(listeners, config.log_dirs[0], None if server.metrics is None else server.metrics.address)
+    console.start(listeners, config.log_dirs, None if server.metrics is None else server.metrics.address)
 
 
 def _console(options: argparse.Namespace) -> ConsoleBeside | None:
     """Return the console that the options request, not yet started, or None."""
     if options.console is not None:
-        return ConsoleBeside(options.console, may_write=options.console_write, client_config=options.console_config)
-    if options.console_write or options.console_config is not None:
-        raise CommandError("--console-write and --console-config need --console")
+        return ConsoleBeside(options)
+    for name, value in vars(options).items():
+        if name.startswith("console_") and value not in (None, False, []):
+            raise CommandError(f"--{name.replace('_', '-')} needs --console")
     return None
 
 
@@ -183,17 +183,3 @@ def parse_overrides(pairs: Sequence[str]) -> dict[str, str]:
 def _listener(host: str | None, port: int | None) -> str:
     host = DEFAULT_HOST if host is None else host
     return f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{DEFAULT_PORT if port is None else port}"
-
-
-def read_properties(path: str) -> dict[str, str]:
-    """Return the settings of a properties file."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_PROPERTIES_BYTES_MAX + 1)
-        if len(data) > _PROPERTIES_BYTES_MAX:
-            raise CommandError(f"{path} is larger than {_PROPERTIES_BYTES_MAX:,} bytes: it is not a properties file")
-        return parse_properties(data.decode())
-    except MalformedProperties as error:
-        raise CommandError(f"{path}: {error}") from error
-    except UnicodeDecodeError:
-        raise CommandError(f"{path}: not a text file") from None

@@ -34,9 +34,19 @@ class ReaderNote(NamedTuple):
 
     table: str | None  # the table that the reader exports to; None for a stream
     time_ms: int
+    batch: int | None = None  # the number of the batch since the reader started, from 1 on
+    offsets: int | None = None  # how many offsets it went forward; None for the first batch
 
     def text(self) -> str:
-        return json.dumps({"tailrace": "table" if self.table else "stream", "table": self.table, "at": self.time_ms})
+        kind = "table" if self.table else "stream"
+        fields = {
+            "tailrace": kind,
+            "table": self.table,
+            "at": self.time_ms,
+            "batch": self.batch,
+            "offsets": self.offsets,
+        }
+        return json.dumps({name: value for name, value in fields.items() if value is not None or name == "table"})
 
 
 def parse_note(text: str) -> ReaderNote | None:
@@ -45,8 +55,9 @@ def parse_note(text: str) -> ReaderNote | None:
         fields: Any = json.loads(text)
         if fields["tailrace"] not in ("stream", "table"):
             return None
-        return ReaderNote(None if fields["table"] is None else str(fields["table"]), int(fields["at"]))
-    except (ValueError, TypeError, KeyError, RecursionError):
+        numbers = (None if fields.get(name) is None else int(fields[name]) for name in ("batch", "offsets"))
+        return ReaderNote(None if fields["table"] is None else str(fields["table"]), int(fields["at"]), *numbers)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
@@ -57,9 +68,15 @@ class GroupCommits:
         self._table = None if table is None else table[:_TABLE_NAME_MAX]
         self._cluster = ClusterClient(wire.bootstrap, wire.settings)
         self._coordinators = Coordinators(self._cluster)
+        self._batches = 0
+        self._last: Offsets | None = None  # the offsets of the last batch
 
     def commit(self, offsets: Offsets) -> None:
-        note = ReaderNote(self._table, int(time.time() * 1_000)).text()
+        """Commit the end offsets of a batch."""
+        self._batches += 1
+        last, self._last = self._last, dict(offsets)
+        moved = None if last is None else sum(offset - last.get(one, 0) for one, offset in offsets.items())
+        note = ReaderNote(self._table, int(time.time() * 1_000), self._batches, moved).text()
         commits = {partition: OffsetAndMetadata(offset, note) for partition, offset in offsets.items()}
         try:
             commit_offsets(self._coordinators, self._group, commits)

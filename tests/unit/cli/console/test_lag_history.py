@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 
 import pytest
 
 from tailrace.cli.console import lag_history
+from tailrace.cli.console.command_process import TooBusy
 from tailrace.cli.console.lag_history import DAY_MS, LagHistory
 
 
@@ -50,3 +54,36 @@ def test_a_line_without_lags_adds_no_point(text: bytes) -> None:
     history = LagHistory(30)
     history.note(text)
     assert history.points("a") == []
+
+
+class FailingRunner:
+    """Fails at first, then prints one line."""
+
+    def __init__(self, failures: list[Exception]) -> None:
+        self._failures = failures
+
+    async def stream(self, words: Sequence[str]) -> AsyncIterator[bytes]:
+        if self._failures:
+            raise self._failures.pop(0)
+        yield line(1_000, ("a", 5, None))
+        await asyncio.Event().wait()
+
+
+def test_the_recording_continues_after_a_failure(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lag_history, "_RETRY_S", 0.0)
+    history = LagHistory(30)
+
+    async def record() -> None:
+        runner = FailingRunner([OSError(24, "Too many open files"), RuntimeError("a mistake"), TooBusy("busy")])
+        recording = asyncio.ensure_future(history.record(runner, []))  # type: ignore[arg-type]
+        while not history.points("a"):
+            assert not recording.done()
+            await asyncio.sleep(0)
+        recording.cancel()
+        with suppress(asyncio.CancelledError):
+            await recording
+
+    asyncio.run(asyncio.wait_for(record(), 20))
+    assert "Too many open files" in caplog.text

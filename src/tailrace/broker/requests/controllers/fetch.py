@@ -53,4 +53,4 @@ def handle(
     if body.max_wait_ms == 0:
         operation.expire(now_ms)
     elif not purgatory.try_complete_or_watch(operation, [METADATA_CHANGED], now_ms):
-        replies.parked(request.context, operation)
+        replies.parked(request.context, operation, request.client_id)

@@ -49,7 +49,7 @@ def handle(
 
     operation = DelayedDeleteRecords(parts, partitions, now_ms + max(body.timeout_ms, 0), answer)
     if not purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
-        replies.parked(waiting.context, operation)
+        replies.parked(waiting.context, operation, waiting.client_id)
     return None
 
 

@@ -82,7 +82,7 @@ class FetchHandler:
             yield from response.refuse(answer, now_ms)
             return
         if fetch.operation is not None and fetch.operation.is_waiting:
-            self.replies.parked(context, fetch.operation)
+            self.replies.parked(context, fetch.operation, request.client_id)
 
 
 handle = FetchHandler

@@ -121,7 +121,7 @@ def handle(
             now_ms,
         )
         if not purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
-            replies.parked(request.context, operation)
+            replies.parked(request.context, operation, request.client_id)
         return None
     if not pending:
         return response

@@ -159,6 +159,10 @@ class _Produce:
         self.is_ready = False
         self.plain_bytes = ask.plain_bytes
 
+    @property
+    def client_id(self) -> str | None:
+        return self._request.client_id
+
     def paced(self, steps: Steps[None], now_ms: int) -> Steps[None] | None:
         """Return the steps if the request has many partitions. Otherwise run them."""
         return steps if self.is_long else run_steps(steps, now_ms)
@@ -390,8 +394,6 @@ def _leaders(parts: list[ProducePart], image: MetadataImage, listener: str) -> d
     for part in parts:
         if part.error == ErrorCode.NOT_LEADER_OR_FOLLOWER and (state := image.partition(part.key)) is not None:
             endpoint = endpoint_of(image, state.leader, listener)
-            address = None
-            if endpoint is not None:
-                address = (endpoint.host, endpoint.port, image.brokers[state.leader].rack)
+            address = None if endpoint is None else (endpoint.host, endpoint.port, image.brokers[state.leader].rack)
             hints[part] = LeaderHint(state.leader, state.leader_epoch, address)
     return hints

@@ -176,7 +176,7 @@ class _Verification(NamedTuple):
     def answered(self, errors: dict[TopicPartition, ErrorCode], now_ms: int) -> None:
         is_patient = now_ms < self.began_ms + self.patience.total_ms
         if is_patient and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
-            self.purgatory.watch(_DelayedRetry(now_ms + self.patience.backoff_ms, self.ask), ())
+            self.purgatory.watch(_DelayedRetry(now_ms + self.patience.backoff_ms, self.ask), (), now_ms)
             return
         self.resume({key: _refusal(error, self.version) for key, error in errors.items()}, now_ms)
 

@@ -81,8 +81,8 @@ def handle(
         if error.code != ErrorCode.SHARE_SESSION_LIMIT_REACHED or body.max_wait_ms <= 0:
             return refusal
         waiting = _Refusal(replies, request.without_body(), refusal, now_ms + body.max_wait_ms)
-        purgatory.watch(waiting, ())
-        replies.parked(request.context, waiting)
+        purgatory.watch(waiting, (), now_ms)
+        replies.parked(request.context, waiting, request.client_id)
         return None
     parts = _Parts(controller, fetches, partitions, permissions, replies, shares, throttling)
     yield from _Exchange(parts, request, key, session).begin(has_acknowledgements, now_ms)
@@ -190,7 +190,7 @@ class _Exchange:
             now_ms,
         )
         if fetch is not None and fetch.is_waiting:
-            parts.replies.parked(request.context, fetch)
+            parts.replies.parked(request.context, fetch, request.client_id)
 
     def _params(self, body: ShareFetchRequest) -> ShareFetchParams:
         parts = self._parts

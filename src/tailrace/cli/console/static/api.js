@@ -46,6 +46,25 @@ export async function post(path, parameters, body = "") {
   return { value: text ? JSON.parse(text) : null, command };
 }
 
+// Saves the file that a command prints. A failure is an error, as for every other command.
+export async function save(path, parameters, name) {
+  const response = await fetch(address(path, parameters));
+  const kind = response.headers.get("content-type") ?? "";
+  if (!response.ok || kind.startsWith("application/json")) {
+    const answer = await response.json().catch(() => null);
+    throw new Failure(answer?.error?.message ?? `the console responded with status ${response.status}`, response.status);
+  }
+  download(await response.blob(), name);
+}
+
+export function download(blob, name) {
+  const anchor = document.createElement("a");
+  anchor.href = URL.createObjectURL(blob);
+  anchor.download = name;
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(anchor.href), 60000); // the browser may read it after the click
+}
+
 // Calls `read` now and then again, always `ms` after its last end, until `signal` aborts. A hidden page does not read.
 export async function repeat(ms, signal, read, fail) {
   await read();
@@ -59,7 +78,8 @@ export async function repeat(ms, signal, read, fail) {
 }
 
 // Calls `take` with each item of a command that does not end, until `signal` aborts. With `pauses` a hidden page
-// disconnects, since a browser has few connections for all its tabs, and connects again when it is shown.
+// disconnects, since a browser has few connections for all its tabs, and connects again when it is shown. Without
+// `pauses` it never connects again: a new connection starts the command from its beginning, so items would come twice.
 export function live(path, parameters, signal, take, fail, { pauses = true } = {}) {
   let source = null;
   const stop = (message) => {
@@ -77,7 +97,7 @@ export function live(path, parameters, signal, take, fail, { pauses = true } = {
     };
     source.addEventListener("end", () => stop());
     source.addEventListener("refused", (event) => stop(JSON.parse(event.data).message));
-    source.onerror = () => { if (source.readyState === EventSource.CLOSED) stop("the connection to the console was lost"); };
+    source.onerror = () => { if (!pauses || source.readyState === EventSource.CLOSED) stop("the connection to the console was lost"); };
   };
   const turn = () => {
     if (document.hidden) source.close();

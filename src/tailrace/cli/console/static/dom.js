@@ -52,17 +52,21 @@ export function duration(seconds) {
 export const ago = (ms) => (ms === null || ms === undefined ? "–" : `${duration(Math.max(Date.now() - ms, 0) / 1000)} ago`);
 
 // A table. `columns`: [{head, cell(row), number, sort(row)}]. More rows than fit on a screen or two are drawn as they
-// scroll into view.
+// scroll into view. Its method `refresh` draws the cells again that have changed: order, place and focus stay.
 export function table(columns, rows, { caption, empty = "nothing to show" } = {}) {
   if (!rows.length) return h("p", { class: "quiet" }, empty);
   const body = h("tbody");
   let sorted = rows;
+  let sort = (all) => all;
   let drawn = 0;
+  const drawRow = (row) => h("tr", null, columns.map((one) => h("td", { class: one.number ? "number" : null }, one.cell(row))));
+  const elements = new Map(); // row → its element
   const drawMore = () => {
     const until = Math.min(drawn + 200, sorted.length);
     for (; drawn < until; drawn++) {
       const row = sorted[drawn];
-      body.append(h("tr", null, columns.map((one) => h("td", { class: one.number ? "number" : null }, one.cell(row)))));
+      elements.set(row, drawRow(row));
+      body.append(elements.get(row));
     }
     more.hidden = drawn >= sorted.length;
     more.textContent = `${count(drawn)} of ${count(sorted.length)} rows – show more`;
@@ -74,8 +78,10 @@ export function table(columns, rows, { caption, empty = "nothing to show" } = {}
     header.setAttribute("aria-sort", falls ? "descending" : "ascending");
     const key = column.sort;
     const order = (a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0);
-    sorted = [...rows].sort(falls ? (a, b) => order(b, a) : order);
+    sort = (all) => [...all].sort(falls ? (a, b) => order(b, a) : order);
+    sorted = sort(rows);
     drawn = 0;
+    elements.clear();
     body.replaceChildren();
     drawMore();
   };
@@ -88,8 +94,32 @@ export function table(columns, rows, { caption, empty = "nothing to show" } = {}
   if (globalThis.IntersectionObserver) {
     new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting) && !more.hidden) drawMore(); }).observe(more);
   }
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption ?? "table" },
-    h("table", null, h("thead", null, h("tr", null, heads)), body), more);
+  const refresh = () => {
+    const focused = body.contains(document.activeElement) ? document.activeElement : null;
+    sorted = sort(rows);
+    const shown = sorted.slice(0, drawn);
+    const kept = new Set(shown);
+    for (const [row, element] of elements) {
+      if (kept.has(row)) continue;
+      element.remove();
+      elements.delete(row);
+    }
+    shown.forEach((row, at) => {
+      const fresh = drawRow(row);
+      const element = elements.get(row) ?? fresh;
+      elements.set(row, element);
+      if (element !== fresh) {
+        [...fresh.children].forEach((cell, number) => {
+          const old = element.children[number];
+          if (old.innerHTML !== cell.innerHTML) old.replaceChildren(...cell.childNodes);
+        });
+      }
+      if (body.children[at] !== element) body.insertBefore(element, body.children[at] ?? null);
+    });
+    if (focused?.isConnected) focused.focus({ preventScroll: true }); // a row that moves loses it
+  };
+  return Object.assign(h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption ?? "table" },
+    h("table", null, h("thead", null, h("tr", null, heads)), body), more), { refresh });
 }
 
 export const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value, more]) =>

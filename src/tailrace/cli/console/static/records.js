@@ -1,6 +1,6 @@
 // Records of a topic: from an offset or a time, filtered, searched, live; produced, copied, sent again and exported.
 
-import { address, lines, live, post } from "./api.js";
+import { download, lines, live, post, save } from "./api.js";
 import { command, count, dialog, duration, failure, field, h, notice, panel, plural, show, time } from "./dom.js";
 
 const LIVE_MAX = 500;
@@ -67,7 +67,7 @@ export async function records(place, { name, query, signal, session }) {
         rows.lastChild.remove();
       }
       status.textContent = `the last ${plural(seen.length, "record")}, newest first`;
-    }, (error) => show(status, failure(error)), { pauses: false });
+    }, (error) => { stop(); show(status, failure(error)); }, { pauses: false });
   } }, "Follow");
   // Reads all records from the start on, and shows those that match while the search goes through the partition.
   const search = h("button", { type: "button", onclick: () => {
@@ -92,7 +92,7 @@ export async function records(place, { name, query, signal, session }) {
       const isDone = read >= total || seen.length >= Number(max.value);
       status.textContent = `${plural(seen.length, "record")} found in ${count(read)} of ${count(total)} offsets, ${duration(elapsedMs / 1000)}${isDone ? ", done" : ""}`;
       if (isDone) search.textContent = "Search all";
-    }, (error) => show(status, failure(error)), { pauses: false });
+    }, (error) => { stop(); show(status, failure(error)); }, { pauses: false });
   } }, "Search all");
   show(place, h("form", { class: "row panel", onsubmit: read },
     field("From", from), field("Partition", partition), field("At most", max), field("Key", key), field("Text", grep), field("Header", header), field("Condition", where),
@@ -123,7 +123,7 @@ const shownValue = (record) => (record.valueDecoded === undefined ? brief(record
   : [h("span", { class: "badge" }, `schema ${record.valueSchema}`), brief(JSON.stringify(record.valueDecoded))]);
 
 // Bytes that are not UTF-8 come as base64, and `valueEncoding` or `keyEncoding` says so.
-const header = (one) => `${one.key}=${one.value ?? "null"}`;
+const header = (one) => `${one.key}=${one.valueEncoding ? `${one.valueEncoding}:` : ""}${one.value ?? "null"}`;
 const brief = (value, encoding) => (value === null ? h("span", { class: "quiet" }, "null")
   : [encoding ? h("span", { class: "badge" }, encoding) : null, value.length > 300 ? `${value.slice(0, 300)} …` : value]);
 
@@ -145,21 +145,28 @@ function hex(value, encoding) {
   return rows.join("\n") + (data.length > 4096 ? `\n… ${count(data.length)} bytes` : "");
 }
 
-function details(record, name, session) {
-  const value = h("pre", { tabindex: "0" }, record.value === null ? "null" : pretty(record.value));
+// A title with a key, a value or a header, which a button shows as hex.
+function bytesOf(title, value, encoding) {
+  if (value === null) return [h("h3", null, title), h("pre", { tabindex: "0" }, "null")];
+  const shown = h("pre", { tabindex: "0" }, pretty(value));
   let isHex = false;
-  const change = h("button", { type: "button", class: "small", onclick: () => {
+  const change = h("button", { type: "button", class: "small", "aria-label": `${title} as hex`, "aria-pressed": "false", onclick: () => {
     isHex = !isHex;
-    value.textContent = isHex ? hex(record.value ?? "", record.valueEncoding) : pretty(record.value);
+    shown.textContent = isHex ? hex(value, encoding) : pretty(value);
     change.textContent = isHex ? "as text" : "as hex";
+    change.setAttribute("aria-pressed", String(isHex));
   } }, "as hex");
+  return [h("h3", null, title, " ", encoding ? h("span", { class: "badge" }, encoding) : null, " ", change), shown];
+}
+
+function details(record, name, session) {
   const other = Object.entries(record).filter(([id]) => !["value", "key", "headers", "topic", "valueDecoded", "keyDecoded"].includes(id));
   const shown = dialog(`${name}-${record.partition} at offset ${count(record.offset)}`,
     h("p", { class: "mono" }, other.map(([id, one]) => `${id} ${id === "timestamp" ? time(one) : one}`).join("  ·  ")),
-    h("h3", null, "Key"), h("pre", { tabindex: "0" }, record.key === null ? "null" : pretty(record.key)),
+    bytesOf("Key", record.key, record.keyEncoding),
     record.valueDecoded === undefined ? null : [h("h3", null, `Decoded with schema ${record.valueSchema}`), h("pre", { tabindex: "0" }, JSON.stringify(record.valueDecoded, null, 2))],
-    h("h3", null, "Value ", change), value,
-    record.headers.length ? [h("h3", null, "Headers"), h("pre", { tabindex: "0" }, record.headers.map(header).join("\n"))] : null,
+    bytesOf("Value", record.value, record.valueEncoding),
+    record.headers.map((one) => bytesOf(`Header ${one.key}`, one.value, one.valueEncoding)),
     h("p", null, h("button", { type: "button", class: "main", onclick: () => shown.close() }, "Close"), " ",
       session.mayWrite ? h("button", { type: "button", onclick: () => { shown.close(); produce(name, record); } }, "Produce a copy") : null, " ",
       session.hasData ? h("a", { href: `#/log/${encodeURIComponent(name)}/${record.partition}?offset=${record.offset}`, onclick: () => shown.close() }, "How a read finds it") : null));
@@ -170,17 +177,45 @@ const line = (record) => {
   return JSON.stringify({ key, value, headers, keyEncoding, valueEncoding });
 };
 
+// The kinds of a key, a value or a header: a text, bytes as base64, or nothing.
+const KINDS = [["", "text"], ["base64", "base64"], ["null", "null"]];
+
+// A control for bytes with its kind. `read` returns the value and its encoding as `tailrace produce --json` takes them.
+function bytesField(name, control, value, encoding) {
+  const kind = h("select", { "aria-label": `Kind of ${name}` }, KINDS.map(([id, text]) => h("option", { value: id }, text)));
+  const turn = () => { control.disabled = kind.value === "null"; };
+  kind.value = value === null ? "null" : encoding ?? "";
+  kind.addEventListener("change", turn);
+  control.value = value ?? "";
+  turn();
+  return { kind, control, read: () => (kind.value === "null" ? [null, undefined] : [control.value, kind.value || undefined]) };
+}
+
+function headerRow({ key = "", value = "", valueEncoding } = {}) {
+  const name = h("input", { value: key, "aria-label": "Name of the header", placeholder: "name" });
+  const content = bytesField("the header", h("input", { "aria-label": "Value of the header", placeholder: "value" }), value, valueEncoding);
+  const row = h("div", { class: "row" }, name, content.control, content.kind,
+    h("button", { type: "button", class: "small", "aria-label": "Remove the header", onclick: () => row.remove() }, "remove"));
+  headersOf.set(row, () => {
+    const [text, encoding] = content.read();
+    return { key: name.value, value: text, valueEncoding: encoding };
+  });
+  return row;
+}
+
+const headersOf = new WeakMap(); // row → a function that returns its header
+
 function produce(name, template = {}) {
-  const isBinary = Boolean(template.keyEncoding || template.valueEncoding);
-  const key = h("input", { value: template.key ?? "" });
-  const value = h("textarea", { rows: 8, value: template.value ?? "" });
-  const headers = h("textarea", { rows: 2, placeholder: "NAME=VALUE", value: (template.headers ?? []).map((one) => `${one.key}=${one.value ?? ""}`).join("\n") });
+  const key = bytesField("the key", h("input", { "aria-label": "Key" }), template.key ?? null, template.keyEncoding);
+  const value = bytesField("the value", h("textarea", { rows: 8, "aria-label": "Value" }), template.value === undefined ? "" : template.value, template.valueEncoding);
+  const headers = h("div", null, (template.headers ?? []).map(headerRow));
   const partition = h("input", { type: "number", min: 0, placeholder: "by key" });
   const result = h("div", { "aria-live": "polite" });
   const send = async (event) => {
     event.preventDefault();
-    const pairs = headers.value.split("\n").filter(Boolean).map((one) => ({ key: one.split("=")[0], value: one.slice(one.split("=")[0].length + 1) }));
-    const record = { ...template, key: key.value === "" ? null : key.value, value: value.value, headers: pairs };
+    const [keyText, keyEncoding] = key.read();
+    const [valueText, valueEncoding] = value.read();
+    const record = { key: keyText, keyEncoding, value: valueText, valueEncoding, headers: [...headers.children].map((row) => headersOf.get(row)()) };
     try {
       const { value: answer, command: text } = await post("produce", { arg: name, partition: partition.value }, `${line(record)}\n`);
       show(result, h("p", { class: "good" }, `written: ${JSON.stringify(answer)}`), command(text));
@@ -188,8 +223,11 @@ function produce(name, template = {}) {
       show(result, failure(error));
     }
   };
-  const shown = dialog(`Produce to ${name}`, h("form", { onsubmit: send }, isBinary ? h("p", { class: "quiet" }, "Bytes that are not text are edited as base64.") : null,
-    field("Key (empty: none)", key), field("Value", value), field("Headers, one NAME=VALUE in a line", headers), field("Partition", partition), result,
+  const shown = dialog(`Produce to ${name}`, h("form", { onsubmit: send },
+    h("p", { class: "quiet" }, "A value that is null deletes the key in a compacted topic."),
+    h("h3", null, "Key"), h("div", { class: "row" }, key.control, key.kind), h("h3", null, "Value"), value.control, h("div", { class: "row" }, value.kind),
+    h("h3", null, "Headers"), headers, h("p", null, h("button", { type: "button", class: "small", onclick: () => headers.append(headerRow()) }, "Add a header")),
+    field("Partition", partition), result,
     h("p", null, h("button", { class: "main" }, "Produce"), " ", h("button", { type: "button", onclick: () => shown.close() }, "Close"))));
 }
 
@@ -222,11 +260,7 @@ function resend(records, name) {
 
 // Exports what is shown.
 function exports(seen, name, parameters, mayWrite) {
-  const save = (text, kind, ending) => {
-    const anchor = h("a", { href: URL.createObjectURL(new Blob([text], { type: kind })), download: `${name}.${ending}` });
-    anchor.click();
-    URL.revokeObjectURL(anchor.href);
-  };
+  const write = (text, kind, ending) => download(new Blob([text], { type: kind }), `${name}.${ending}`);
   const cell = (value) => {
     const text = value ?? "";
     // A cell that a spreadsheet would take for a formula is made a text.
@@ -237,7 +271,10 @@ function exports(seen, name, parameters, mayWrite) {
   const chosen = () => seen().filter((one) => chosens.get(one)?.checked);
   const note = h("span", { class: "quiet", role: "status" });
   const button = (text, onclick) => [h("button", { type: "button", class: "small", onclick }, text), " "];
-  return h("p", { class: "actions" }, button("save as JSON", () => save(JSON.stringify(seen(), null, 1), "application/json", "json")),
-    button("save as CSV", () => save(csv(), "text/csv", "csv")), button("save as Parquet", () => { location.assign(address("consume/parquet", read)); }),
+  return h("p", { class: "actions" }, button("save as JSON", () => write(JSON.stringify(seen(), null, 1), "application/json", "json")),
+    button("save as CSV", () => write(csv(), "text/csv", "csv")), button("save as Parquet", () => {
+      show(note, "reading …");
+      save("consume/parquet", read, `${name}.parquet`).then(() => show(note), (error) => show(note, failure(error)));
+    }),
     mayWrite ? button("send the selected again", () => (chosen().length ? resend(chosen(), name) : show(note, "select records first"))) : null, note);
 }

@@ -12,6 +12,8 @@ export async function sparkPage(stage, { signal }) {
       { head: "Group", cell: (one) => link(`#/groups/${encodeURIComponent(one.group)}`, one.group), sort: (one) => one.group },
       { head: "Kind", cell: (one) => (one.table ? `table ${one.table}` : one.kind), sort: (one) => one.table ?? "" },
       { head: "Topics", cell: (one) => one.topics.map((topic) => h("div", null, link(`#/topics/${encodeURIComponent(topic)}`, topic))) },
+      { head: "Batch", number: true, cell: (one) => count(one.batch), sort: (one) => one.batch ?? -1 },
+      { head: "Offsets", number: true, cell: (one) => count(one.batchOffsets), sort: (one) => one.batchOffsets ?? -1 },
       { head: "Lag", number: true, cell: (one) => h("span", { class: one.lag ? "warn" : "" }, count(one.lag)), sort: (one) => one.lag },
       { head: "Lag in time", number: true, cell: (one) => duration(one.lagSeconds), sort: (one) => one.lagSeconds ?? -1 },
       { head: "Last commit", number: true, cell: (one) => ago(one.committedAt), sort: (one) => one.committedAt },

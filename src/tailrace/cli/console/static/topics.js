@@ -19,9 +19,10 @@ export async function topicsPage(stage, { query, signal, session }) {
   let traffic = new Map();
   const filter = h("input", { type: "search", placeholder: "part of a name", oninput: () => draw() });
   const list = h("div");
+  let drawn = null; // the table
   const draw = () => {
     const shown = listed.value.topics.filter((one) => one.name.toLowerCase().includes(filter.value.toLowerCase()));
-    show(list, h("p", { class: "quiet" }, plural(shown.length, "topic")), table([
+    drawn = table([
       { head: "Topic", cell: (one) => [link(topicHref(one.name), one.name), one.internal ? h("span", { class: "badge" }, "internal") : null], sort: (one) => one.name },
       { head: "Partitions", number: true, cell: (one) => count(one.partitionCount), sort: (one) => one.partitionCount },
       { head: "Replicas", number: true, cell: (one) => count(one.replicationFactor), sort: (one) => one.replicationFactor },
@@ -29,12 +30,13 @@ export async function topicsPage(stage, { query, signal, session }) {
       { head: "Size", number: true, cell: (one) => bytes(traffic.get(one.name)?.size_bytes), sort: (one) => traffic.get(one.name)?.size_bytes ?? -1 },
       { head: "Records in", number: true, cell: (one) => (traffic.has(one.name) ? `${count(Math.round(traffic.get(one.name).messages_in_per_s))}/s` : "–"), sort: (one) => traffic.get(one.name)?.messages_in_per_s ?? -1 },
       { head: "Largest lag", number: true, cell: (one) => lagCell(slowest.get(one.name)), sort: (one) => slowest.get(one.name)?.lag ?? -1 },
-    ], shown, { caption: "Topics", empty: "there is no such topic" }));
+    ], shown, { caption: "Topics", empty: "there is no such topic" });
+    show(list, h("p", { class: "quiet" }, plural(shown.length, "topic")), drawn);
   };
   draw();
   live("top", { interval: 2 }, signal, (seen) => {
     traffic = new Map(seen.topics.map((one) => [one.topic, one]));
-    if (document.activeElement?.closest("table") === null || document.activeElement === document.body) draw();
+    drawn.refresh?.(); // a list without rows is no table
   });
   show(stage, h("h1", null, "Topics"),
     h("form", { class: "row", onsubmit: (event) => event.preventDefault() }, field("Filter", filter),

@@ -3,7 +3,7 @@
 import { get, repeat } from "./api.js";
 import { command, count, duration, facts, failure, h, link, panel, show, table } from "./dom.js";
 
-const SHOWN = ["kind", "deadlineInMs", "keyCount", "keys", "maxWaitMs"];
+const SHOWN = ["kind", "clientId", "user", "address", "waitedMs", "deadlineInMs", "keyCount", "keys", "maxWaitMs"];
 
 export async function waitingPage(stage, { signal, session }) {
   if (!session.hasMetrics) {
@@ -27,7 +27,10 @@ const others = (one) => Object.entries(one).filter(([name, value]) => !SHOWN.inc
 
 const requests = (all) => panel("Requests", table([
   { head: "Request", cell: (one) => one.kind, sort: (one) => one.kind },
-  { head: "Waits since", number: true, cell: (one) => (one.maxWaitMs === undefined ? "–" : `${count(one.maxWaitMs - one.deadlineInMs)} ms`), sort: (one) => (one.maxWaitMs ?? 0) - one.deadlineInMs },
+  { head: "Client", cell: (one) => one.clientId ?? "–", sort: (one) => one.clientId ?? "" },
+  { head: "User", cell: (one) => one.user ?? "–", sort: (one) => one.user ?? "" },
+  { head: "Address", cell: (one) => h("span", { class: "mono" }, one.address ?? "–"), sort: (one) => one.address ?? "" },
+  { head: "Has waited", number: true, cell: (one) => (one.waitedMs === null ? "–" : `${count(one.waitedMs)} ms`), sort: (one) => one.waitedMs ?? -1 },
   { head: "Deadline in", number: true, cell: (one) => `${count(one.deadlineInMs)} ms`, sort: (one) => one.deadlineInMs },
   { head: "Woken by", cell: (one) => one.keys.join(", ") + more(one) },
   { head: "Facts", cell: others },
