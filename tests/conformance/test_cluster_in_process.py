@@ -158,6 +158,46 @@ def test_brokers_serve_while_their_controller_is_down() -> None:
         assert cluster.controller_pids == []
 
 
+def test_a_follower_that_is_cut_off_leaves_the_isr_until_it_is_healed() -> None:
+    with tailrace.Cluster(replica_lag_time_max_ms=500) as cluster:
+        cluster.create_topic("orders")
+        assert produce(cluster.bootstrap, "orders", 0, [b"a"]) == [0]
+        leader = cluster.leader("orders", 0)
+        follower = next(one for one in cluster.brokers if one is not leader)
+
+        def in_sync() -> int:
+            return len(leader.metadata.topics["orders"].partitions[0].isr)
+
+        cluster.cut(follower, leader)
+        assert produce(leader.bootstrap, "orders", 0, [b"b"], acks="all") == [1]
+        eventually(lambda: in_sync() == 2, "the follower leaves the ISR")
+        assert cluster.leader("orders", 0) is leader
+        cluster.heal()
+        eventually(lambda: in_sync() == 3, "the follower is in sync")
+        with tailrace.Broker() as alone, pytest.raises(ValueError, match="does not belong to this cluster"):
+            cluster.cut(alone, leader)
+
+
+@pytest.mark.slow
+def test_a_leader_that_is_cut_off_from_the_controller_is_replaced_and_follows_after_healing() -> None:
+    with tailrace.Cluster() as cluster:
+        cluster.create_topic("orders")
+        assert produce(cluster.bootstrap, "orders", 0, [b"a"]) == [0]
+        old = cluster.leader("orders", 0)
+        cluster.cut(old, cluster.controller)
+
+        def leaders() -> set[int]:
+            return {one.metadata.topics["orders"].partitions[0].leader for one in cluster.brokers if one is not old}
+
+        before = old.metadata.topics["orders"].partitions[0].leader
+        eventually(lambda: before not in leaders() and len(leaders()) == 1, "another broker leads")
+        others = ",".join(one.bootstrap for one in cluster.brokers if one is not old)
+        assert produce(others, "orders", 0, [b"b"]) == [1]
+        cluster.heal()
+        eventually(lambda: len(old.metadata.topics["orders"].partitions[0].isr) == 3, "the old leader follows")
+        assert [one.value for one in consume(cluster.bootstrap, "orders", 0)] == [b"a", b"b"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("controllers", KINDS)
 def test_nothing_is_left_of_a_killed_process(controllers: str) -> None:

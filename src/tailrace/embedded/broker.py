@@ -86,6 +86,7 @@ class Broker:
         self._core: FaultyBroker | None = None
         self._first_image: MetadataImage | None = None  # of the first start in the temporary directory
         self._faults: list[Fault] = []
+        self._cut_off: set[str] = set()  # client ids of other nodes
         self._clock_offset_ms = 0
         self._taken: set[str] = set()
 
@@ -152,7 +153,7 @@ class Broker:
         )
 
         def build_with_faults(server_functions: ServerFunctions) -> FaultyBroker:
-            self._core = FaultyBroker(build(server_functions), self._faults)
+            self._core = FaultyBroker(build(server_functions), self._faults, self._cut_off)
             if self._first_image is None:
                 self._first_image = self._core.broker.services.controller.image
             return self._core
@@ -327,8 +328,17 @@ class Broker:
 
         def remove() -> None:
             self._faults[:] = [one for one in self._faults if fault is not None and one is not fault]
+            if fault is None:
+                self._cut_off.clear()
 
         self._on_loop(remove)
+
+    def cut_off(self, client_id: str) -> None:
+        """Close the connections of a client, now and whenever it connects, until `heal()`."""
+        self._on_loop(lambda: self._cut_off.add(client_id))
+        core = self._core
+        if self._server is not None and core is not None:
+            self._server.close_connections(lambda context: core.is_from(context, client_id))
 
     def drop_connections(self) -> int:
         """Close all connections. Return their number."""

@@ -5,6 +5,7 @@
         producer = Producer({"bootstrap.servers": cluster.bootstrap})
         …
         cluster.leader("orders", 0).crash()
+        cluster.cut(cluster.brokers[0], cluster.controller)
 
 Each broker is a `tailrace.Broker`, with all its methods, and so is `cluster.controller`. Everything is in one temporary
 directory, which is removed at the end. Topics get three replicas, and `acks=all` needs two of them. A smaller cluster
@@ -37,6 +38,7 @@ from tailrace.embedded.broker import Broker, NotRunning, property_text
 from tailrace.java import JavaMissing, find_java
 from tailrace.local_cluster.cluster_plan import (
     FIRST_BROKER,
+    FIRST_CONTROLLER,
     HOST,
     CannotPlan,
     ClusterPlan,
@@ -50,6 +52,7 @@ from tailrace.local_cluster.local_cluster import CannotStart, LocalCluster
 from tailrace.local_cluster.maven import VARIABLE, CannotFetch, MavenRepository
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import InvalidConfig
+from tailrace.server.peers.outgoing_security import client_id_of
 
 _log = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 60
@@ -236,8 +239,26 @@ class Cluster:
             raise ValueError(f"{topic}-{partition} {'does not exist' if known is None else 'has no leader'}")
         return self.brokers[known.leader - FIRST_BROKER]
 
+    def cut(self, one: Broker, other: Broker, *, is_mutual: bool = True) -> None:
+        """Separate two nodes until `heal`: neither reaches the other. Clients still reach both.
+
+        Without `is_mutual` only `one` cannot reach `other`. Followers connect to leaders, brokers to the controller.
+        """
+        first, second = self._client_id(one), self._client_id(other)
+        other.cut_off(first)
+        if is_mutual:
+            one.cut_off(second)
+
+    def _client_id(self, node: Broker) -> str:
+        """Return the client id of a node's requests to the others."""
+        if node is self._controller:
+            return client_id_of(FIRST_CONTROLLER)
+        if node not in self.brokers:
+            raise ValueError("the node does not belong to this cluster")
+        return client_id_of(FIRST_BROKER + self.brokers.index(node))
+
     def heal(self) -> None:
-        """Remove the faults of all brokers and of the controller."""
+        """Remove the faults of all brokers and of the controller, and connect them again."""
         for broker in self.brokers if self._controller is None else (*self.brokers, self._controller):
             broker.heal()
 

@@ -7,13 +7,15 @@ takes the request:
     delay    carry the request out later, by the broker's clock
     drop     close the connection, before or after carrying the request out
 
+Nodes of a cluster can be cut off. A node closes the connections of those that are cut off from it.
+
 Faults and the broker belong to the thread of the loop; `Broker` in broker.py calls them there.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
@@ -24,6 +26,7 @@ from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.metrics.families import Family
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey, apis
+from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import read_request_header, write_response
 from tailrace.protocol.messages import (
     CreateTopicsResponse,
@@ -65,15 +68,20 @@ class Fault:
 class FaultyBroker:
     """A wrapper around the broker that applies faults to its requests."""
 
-    def __init__(self, broker: Broker, faults: Sequence[Fault]) -> None:
-        """`faults` may change while the broker runs."""
+    def __init__(self, broker: Broker, faults: Sequence[Fault], cut_off: Collection[str] = ()) -> None:
+        """`faults` and `cut_off`, client ids whose connections are closed, may change while the broker runs."""
         self.broker = broker
+        self._cut_off = cut_off
+        self._senders: dict[int, str] = {}  # connection id → the client id of its first request
         self._faults = faults
         self._replies: list[Reply] = []
         self._delayed: list[tuple[int, bytes, ConnectionContext]] = []
         self._mute: set[int] = set()  # connections that are closed instead of sending the next response
 
     def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
+        if self._is_cut_off(frame, context):
+            self._replies.append(Reply(context.connection_id, None, close=True))
+            return False
         fault = self._fault_for(frame) if self._faults else None
         if fault is None:
             self.broker.handle(frame, context, now_ms)
@@ -89,6 +97,20 @@ class FaultyBroker:
             self._mute.add(context.connection_id)
             self.broker.handle(frame, context, now_ms)
         return False  # responses are not deferred to the end of the round, because one may be dropped
+
+    def _is_cut_off(self, frame: memoryview, context: ConnectionContext) -> bool:
+        sender = self._senders.get(context.connection_id)
+        if sender is None:
+            try:
+                sender = read_request_header(frame)[0].client_id or ""
+            except ProtocolError:
+                return False
+            self._senders[context.connection_id] = sender
+        return sender in self._cut_off
+
+    def is_from(self, context: ConnectionContext, client_id: str) -> bool:
+        """Return True if a connection belongs to a client."""
+        return self._senders.get(context.connection_id) == client_id
 
     def handle_guarded(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
         return self.broker.handle_guarded(frame, context, now_ms, self.handle)
@@ -154,6 +176,7 @@ class FaultyBroker:
     def connection_closed(self, connection_id: int, now_ms: int) -> None:
         self._delayed = [delayed for delayed in self._delayed if delayed[2].connection_id != connection_id]
         self._mute.discard(connection_id)
+        self._senders.pop(connection_id, None)
         self.broker.connection_closed(connection_id, now_ms)
 
     def close(self, now_ms: int) -> None:

@@ -25,7 +25,7 @@ from tailrace.server.broker_interface import ServerFunctions
 from tailrace.server.loop.clock import monotonic_ms, wall_clock_ms
 from tailrace.server.loop.poll import open_poll
 from tailrace.server.peers.heartbeats import Heartbeats
-from tailrace.server.peers.outgoing_security import OutgoingSecurity, outgoing_security
+from tailrace.server.peers.outgoing_security import OutgoingSecurity, client_id_of, outgoing_security
 from tailrace.server.peers.peers import Peers
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class QuorumNetwork:
             lambda: None if (leader := controller.observer.leader) is None else Address(*leader),
             lambda: [Address(*one) for one in controller.observer.candidates()],
             outgoing_security(self._config).controllers,
+            client_id=client_id_of(self._config.node_id),
         )
         self._heartbeats.start()
 
@@ -65,7 +66,8 @@ class QuorumNetwork:
         assert controller is not None
         deadline_ms = monotonic_ms() + self._config.integer("initial.broker.registration.timeout.ms")
         poll = open_poll()
-        peers = Peers(poll, controller.outbox, security=outgoing_security(self._config))
+        client_id, security = client_id_of(self._config.node_id), outgoing_security(self._config)
+        peers = Peers(poll, controller.outbox, client_id=client_id, security=security)
         try:
             while not condition():
                 if monotonic_ms() >= deadline_ms:

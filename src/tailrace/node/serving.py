@@ -59,9 +59,9 @@ def server_settings(config: BrokerConfig, own_settings: Mapping[str, str]) -> Se
     settings = ServerSettings.parse(properties)
     if not config.roles.is_broker_only and not config.roles.serves_brokers:
         return settings
-    from tailrace.server.peers.outgoing_security import outgoing_security
+    from tailrace.server.peers.outgoing_security import client_id_of, outgoing_security
 
-    return replace(settings, outgoing=outgoing_security(config))
+    return replace(settings, outgoing=outgoing_security(config), client_id=client_id_of(config.node_id))
 
 
 _DASH = 62  # the base64 digit that is written as a dash in URLs

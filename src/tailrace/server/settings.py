@@ -89,6 +89,7 @@ class ServerSettings:
     sasl_receive_bytes_max: Mapping[str, int] = field(default_factory=dict)
     owns_process: bool = False  # nothing else runs in the process, so it may configure the garbage collector
     outgoing: OutgoingSecurity | None = None  # security of connections to other nodes; None: plain text
+    client_id: str = "tailrace"  # of requests to other nodes
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> ServerSettings:

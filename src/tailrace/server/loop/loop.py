@@ -96,6 +96,7 @@ class Loop:
         self._peers = Peers(
             self._poll,
             broker.outbox,
+            client_id=settings.client_id,
             submit=threads.chores.submit,
             timer_ms=timer_ms,
             security=settings.outgoing,

@@ -36,6 +36,8 @@ class Heartbeats:
         leader: Callable[[], Address | None],
         candidates: Callable[[], Sequence[Address]],
         security: Security = PLAIN_TEXT,
+        *,
+        client_id: str = "tailrace",
     ) -> None:
         """`leader` returns the known leader of the quorum, `candidates` all possible ones. Both are called from this
         thread."""
@@ -43,7 +45,10 @@ class Heartbeats:
         self._leader = leader
         self._candidates = candidates
         self._settings = ClientSettings(
-            connect_timeout_ms=REQUEST_TIMEOUT_MS, request_timeout_ms=REQUEST_TIMEOUT_MS, security=security
+            client_id=client_id,
+            connect_timeout_ms=REQUEST_TIMEOUT_MS,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            security=security,
         )
         self._asked = 0
         self._connection: Connection | None = None

@@ -32,6 +32,11 @@ class OutgoingSecurity:
         return self.controllers if peer.is_controller else self.brokers
 
 
+def client_id_of(node_id: int) -> str:
+    """Return the client id of a node's requests to other nodes."""
+    return f"tailrace-{node_id}"
+
+
 def outgoing_security(config: BrokerConfig) -> OutgoingSecurity:
     """Return the security of outgoing connections. Raise InvalidConfig for invalid settings; none for a standalone
     broker."""
