@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tailrace.broker.cluster.forwarding import Forwarding
 from tailrace.broker.coordination.groups import Groups
+from tailrace.broker.handling.long_requests import LongRequests
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
@@ -29,6 +30,7 @@ from tailrace.coordinator.groups.streams.streams_topology import stored_topology
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.decisions.topic_names import name_problem
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.steps import ITEMS_A_STEP, Steps
 from tailrace.protocol.messages import CreateTopicsRequest, StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 
 _SHOWN_ERRORS_MAX = 3
@@ -41,6 +43,7 @@ def handle(
     forwarding: Forwarding | None,
     groups: Groups,
     local_controller: LocalController | None,
+    long_requests: LongRequests,
     permissions: Permissions,
     replies: Replies,
     throttling: Throttling,
@@ -62,18 +65,20 @@ def handle(
     beat = _heartbeat(body, request)
 
     def done(result: StreamsHeartbeatResult, now_ms: int) -> None:
-        if result.topics_to_create:
-            _create_topics(
-                asker,
-                result.topics_to_create,
-                result.response,
-                now_ms,
-                forwarding=forwarding,
-                local_controller=local_controller,
-                permissions=permissions,
-                throttling=throttling,
-            )
-        answer(result.response, now_ms)
+        if not result.topics_to_create:
+            answer(result.response, now_ms)
+            return
+        creation = _create_topics(
+            asker,
+            result.topics_to_create,
+            result.response,
+            now_ms,
+            forwarding=forwarding,
+            local_controller=local_controller,
+            permissions=permissions,
+            throttling=throttling,
+        )
+        long_requests.start(asker, _then_answer(creation, answer, result.response, now_ms), now_ms)
 
     def refuse(error: KafkaError, now_ms: int) -> None:
         is_unexpected = error.code is ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka sends no message for it
@@ -82,6 +87,13 @@ def handle(
 
     groups.write(beat.group_id, lambda shard: shard.streams.heartbeat(beat, now_ms), done, refuse, now_ms)
     return None
+
+
+def _then_answer(
+    work: Steps[None], answer: PendingAnswer, response: StreamsGroupHeartbeatResponse, now_ms: int
+) -> Steps[None]:
+    yield from work
+    answer(response, now_ms)
 
 
 def _heartbeat(body: StreamsGroupHeartbeatRequest, request: Request) -> StreamsHeartbeat:
@@ -193,8 +205,8 @@ def _create_topics(
     local_controller: LocalController | None,
     permissions: Permissions,
     throttling: Throttling,
-) -> None:
-    """Create missing topics with the rights of the client. Errors are added to the status in the response."""
+) -> Steps[None]:
+    """Create missing topics with the rights of the client, with pauses. Errors are added to the response's status."""
     status = next(one for one in response.status or () if one.status_code == Status.MISSING_INTERNAL_TOPICS)
     if not permissions.allows(request, Operation.CREATE, AclResource.CLUSTER, CLUSTER_NAME):
         refused = [
@@ -216,12 +228,21 @@ def _create_topics(
         for topic in topics.values()
     ]
     if forwarding is not None:
-        for one in wanted:
+        for number, one in enumerate(wanted):
             forwarding.make_topic(one, request, now_ms)
+            if number % ITEMS_A_STEP == ITEMS_A_STEP - 1:
+                now_ms = yield
         return
     charge = throttling.mutations(request, now_ms, strict=True).charge
     assert local_controller is not None, "a broker that does not forward has a local controller"
-    results = local_controller.create_topics(CreateTopicsRequest(topics=wanted), now_ms, charge=charge).topics
+    creation = local_controller.topics.begin_create_topics(
+        CreateTopicsRequest(topics=wanted),
+        now_ms,
+        may_create=lambda _: True,
+        may_describe=lambda _: True,
+        charge=charge,
+    )
+    results = (yield from creation).topics
     done = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
     failed = [f"{one.name} ({one.error_message})" for one in results if one.error_code not in done]
     if failed:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from heapq import heappop, heappush
 
 from tailrace.coordinator.groups.streams.streams_topology import StreamsTopology, Subtopology, TopicInfo, source_topics
 from tailrace.metadata.image.image import MetadataImage
@@ -104,12 +105,13 @@ class _PartitionCounts:
     """The partition counts of the application's internal topics, existing or to be created."""
 
     def __init__(self, topology: StreamsTopology, image: MetadataImage) -> None:
-        self._subtopologies = topology.subtopologies.values()
+        self._subtopologies = list(topology.subtopologies.values())
         self._image = image
         self._decided: dict[str, int] = {}
         infos = [info for one in self._subtopologies for info in one.repartition_source_topics]
         self._fixed = {info.name for info in infos if info.partitions}
         self._flexible = {info.name for info in infos if not info.partitions}
+        self._count_of_fixed: int | None = None
 
     def decide(self) -> Mapping[str, int]:
         self._decided.update(self._of_repartition_topics())
@@ -149,33 +151,51 @@ class _PartitionCounts:
             for info in one.repartition_source_topics
             if info.partitions
         }
-        while True:
-            left = progress = False
-            for one in self._subtopologies:
-                for sink in one.repartition_sink_topics:
-                    if sink in counts:
-                        continue
-                    found = [counts.get(info.name) for info in one.repartition_source_topics]
-                    found += [self._partition_count(topic) for topic in one.source_topics]
-                    known = [count for count in found if count is not None]
-                    if known:
-                        counts[sink] = max(known)
-                        progress = True
-                    else:
-                        left = True
-            if not left:
-                break
-            if not progress:
-                raise _invalid(
-                    "Failed to compute number of partitions for all repartition topics. There may be loops in the "
-                    "topology that cannot be resolved."
-                )
+        self._add_sinks(counts)
+        if any(sink not in counts for one in self._subtopologies for sink in one.repartition_sink_topics):
+            raise _invalid(
+                "Failed to compute number of partitions for all repartition topics. There may be loops in the "
+                "topology that cannot be resolved."
+            )
         if any(info.name not in counts for one in self._subtopologies for info in one.repartition_source_topics):
             raise _invalid(
                 "Failed to compute number of partitions for all repartition topics, because a repartition source topic "
                 "is never used as a sink topic."
             )
         return counts
+
+    def _add_sinks(self, counts: dict[str, int]) -> None:
+        """Add the counts of sink topics: the largest input of the subtopology that is known when its turn comes.
+
+        As in Kafka, the subtopologies take turns in their order, in rounds, until no more counts become known. Only
+        those turns are taken in which a count becomes known, so the work does not grow with the number of rounds.
+        """
+        readers: dict[str, list[int]] = {}
+        turns: list[tuple[int, int]] = []  # a heap of (round, subtopology)
+        has_turn = set()
+        for number, one in enumerate(self._subtopologies):
+            for info in one.repartition_source_topics:
+                readers.setdefault(info.name, []).append(number)
+            if self._known_inputs(one, counts):
+                turns.append((0, number))
+                has_turn.add(number)
+        while turns:
+            round_, number = heappop(turns)
+            one = self._subtopologies[number]
+            count = max(self._known_inputs(one, counts))
+            for sink in one.repartition_sink_topics:
+                if sink in counts:
+                    continue
+                counts[sink] = count
+                for reader in readers.get(sink, ()):
+                    if reader not in has_turn:
+                        has_turn.add(reader)
+                        heappush(turns, (round_ if reader > number else round_ + 1, reader))
+
+    def _known_inputs(self, one: Subtopology, counts: Mapping[str, int]) -> list[int]:
+        found = [counts.get(info.name) for info in one.repartition_source_topics]
+        found += [self._partition_count(topic) for topic in one.source_topics]
+        return [count for count in found if count is not None]
 
     def _copartitioned(self, topics: set[str]) -> dict[str, int]:
         """Return the partition count of copartitioned topics: that of the existing ones, or the largest of all."""
@@ -186,7 +206,9 @@ class _PartitionCounts:
         if others:
             count = _same(others, others)
         elif self._fixed:
-            count = _same({topic: self._count(topic) for topic in self._fixed}, own)
+            if self._count_of_fixed is None:  # it never changes, so many groups do not compute it again
+                self._count_of_fixed = _same({topic: self._count(topic) for topic in self._fixed}, own)
+            count = self._count_of_fixed
         else:
             count = max(own.values())
         for topic, has in own.items():
