@@ -8,6 +8,7 @@ import pytest
 
 from tailrace.broker.cluster.forwarding import serialized_principal
 from tailrace.broker.requests.controller_table import CONTROLLER_TABLE
+from tailrace.metadata.storage.metadata_log import MetadataLog
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol import messages as m
 from tailrace.protocol.api_keys import ApiKey
@@ -408,3 +409,41 @@ def test_a_node_with_both_roles_leads_and_follows_beside_other_brokers() -> None
     controller.node.prepare_stop(controller.now_ms, lambda: stopped.append(True))
     controller.tick(400)
     assert stopped == [True]
+
+
+def test_a_large_request_of_a_broker_is_decided_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller = PlayedController()
+    broker, _ = controller.brokers(2)
+    controller.create_topic("t", [[1, 2]] * 300)
+    topic_id = controller.image.topics["t"].id
+    sizes: list[int] = []
+    prepare = MetadataLog.prepare
+    monkeypatch.setattr(
+        MetadataLog, "prepare", lambda self, records: (sizes.append(len(records)), prepare(self, records))[1]
+    )
+    epochs = [(one.leader_epoch, one.partition_epoch) for one in controller.image.topics["t"].partitions.values()]
+    alter = m.AlterPartitionRequest
+    proposals = [
+        alter.PartitionData(
+            partition_index=number,
+            leader_epoch=leader_epoch,
+            partition_epoch=partition_epoch,
+            new_isr_with_epochs=[alter.BrokerState(broker_id=1, broker_epoch=broker.epoch)],
+        )
+        for number, (leader_epoch, partition_epoch) in enumerate(epochs)
+    ]
+    topics = [alter.TopicData(topic_id=topic_id, partitions=proposals)]
+    answer = controller.ask(alter(broker_id=1, broker_epoch=broker.epoch, topics=topics), 3)
+    (topic,) = answer.topics
+    assert [(one.partition_index, one.error_code, list(one.isr)) for one in topic.partitions] == [
+        (number, 0, [1]) for number in range(300)
+    ]
+    assign = m.AssignReplicasToDirsRequest
+    places = [assign.PartitionData(partition_index=number) for number in range(300)]
+    directory = assign.DirectoryData(
+        id=broker.directories[0], topics=[assign.TopicData(topic_id=topic_id, partitions=places)]
+    )
+    assigned = controller.ask(assign(broker_id=1, broker_epoch=broker.epoch, directories=[directory]), 0)
+    numbers = [one.partition_index for one in assigned.directories for one in one.topics for one in one.partitions]
+    assert numbers == list(range(300))
+    assert max(sizes) <= 64

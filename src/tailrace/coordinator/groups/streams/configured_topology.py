@@ -167,7 +167,7 @@ class _PartitionCounts:
     def _add_sinks(self, counts: dict[str, int]) -> None:
         """Add the counts of sink topics: the largest input of the subtopology that is known when its turn comes.
 
-        As in Kafka, the subtopologies take turns in their order, in rounds, until no more counts become known. Only
+        As in Kafka, the subtopologies take turns in their order, in rounds, until nothing new becomes known. Only
         those turns are taken in which a count becomes known, so the work does not grow with the number of rounds.
         """
         readers: dict[str, list[int]] = {}
@@ -206,7 +206,7 @@ class _PartitionCounts:
         if others:
             count = _same(others, others)
         elif self._fixed:
-            if self._count_of_fixed is None:  # it never changes, so many groups do not compute it again
+            if self._count_of_fixed is None:  # it never changes
                 self._count_of_fixed = _same({topic: self._count(topic) for topic in self._fixed}, own)
             count = self._count_of_fixed
         else:
