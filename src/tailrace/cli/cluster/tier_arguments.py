@@ -28,6 +28,11 @@ def add_tier(nouns: Parsers) -> None:
         Report files of copies and deletions that were not completed, uploads that were not completed, files of topics
         that the cluster has never tiered, and segments that lack files. The exit status is 1 if there are any.
         """,
+        """
+        examples:
+          tailrace tier verify /mnt/shared
+          tailrace tier verify s3://bucket/prefix --json
+        """,
     )
     _add_store(verify)
     add_json(verify, "one JSON document")
@@ -38,6 +43,11 @@ def add_tier(nouns: Parsers) -> None:
         Delete files of copies and deletions that were not completed, and uploads that were not completed. Files of
         topics that the cluster has never tiered may belong to another cluster, and stay without --foreign. The exit
         status is 1 if there is something to delete, or a segment lacks files.
+        """,
+        """
+        examples:
+          tailrace tier gc s3://bucket/prefix
+          tailrace tier gc s3://bucket/prefix --yes
         """,
     )
     _add_store(gc)
