@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from typing import Final
 
 import tailrace
-from tailrace.broker.requests.api_table import API_TABLE
+from tailrace.broker.requests.api_table import API_TABLE, ApiRow
+from tailrace.broker.requests.controller_table import CONTROLLER_TABLE
 from tailrace.client.security.security import tls_of
 from tailrace.client.security.tls_socket import client_context
 from tailrace.protocol.headers import RequestHeader, write_request_header
@@ -30,9 +31,11 @@ from tests.support.kafka_broker import free_port
 from tests.support.secured import STORES, TLS, jaas
 from tests.unit.protocol.random_messages import random_message
 
-KINDS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+KINDS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", "CONTROLLER")
+KINDS_OF_CLIENTS: Final = 4
 INSIDE_TLS: Final = 4  # this bit of the first byte: the bytes are sent after a handshake
 WITHOUT_END: Final = 8  # this bit: the sending side is left open
+AT_CONTROLLER: Final = 16  # this bit: the bytes go to the controller listener
 PIECES: Final = (1 << 20, 1, 7, 1_000)
 PATIENCE_S: Final = 5.0
 READ_S: Final = 0.02
@@ -57,6 +60,12 @@ class ListenerTarget:
         self._broker = tailrace.Broker(
             config={
                 "listeners": listeners,
+                "process.roles": "broker,controller",
+                "node.id": "1",
+                "controller.listener.names": "CONTROLLER",
+                "listener.security.protocol.map": ",".join(
+                    f"{kind}:{'PLAINTEXT' if kind == 'CONTROLLER' else kind}" for kind in KINDS
+                ),
                 "sasl.enabled.mechanisms": "PLAIN",
                 "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas("Plain", "x", "y", alice="secret"),
                 "listener.name.sasl_ssl.plain.sasl.jaas.config": jaas("Plain", "x", "y", alice="secret"),
@@ -68,15 +77,17 @@ class ListenerTarget:
         self.history = []
 
     def seeds(self) -> Sequence[bytes]:
-        requests = [
-            (random_message(request_class(row.key).SCHEMA.name, row.max_version, 0, modest=True), row.max_version)
-            for row in API_TABLE.values()
-        ]
-        frames = [request_frame(request, version, 1) for request, version in requests]
+        frames = [_seed(row) for row in API_TABLE.values()]
         frames = [struct.pack(">i", len(frame)) + frame for frame in frames]
         hello = self._client_hello()
         plain = [bytes([mode, piece]) + frame for frame in frames for mode, piece in ((0, 0), (2, 1), (5, 0), (7, 2))]
-        return [*plain, *(bytes([mode, piece]) + hello for mode in (1, 3, 9) for piece in (0, 1, 2))]
+        of_controller = [
+            bytes([AT_CONTROLLER, piece]) + struct.pack(">i", len(frame)) + frame
+            for row in CONTROLLER_TABLE.values()
+            for frame in (_seed(row),)
+            for piece in (0, 2)
+        ]
+        return [*plain, *of_controller, *(bytes([mode, piece]) + hello for mode in (1, 3, 9) for piece in (0, 1, 2))]
 
     def _client_hello(self) -> bytes:
         """Return the first bytes that a TLS client sends."""
@@ -88,7 +99,7 @@ class ListenerTarget:
 
     def mutate(self, data: bytes, dice: random.Random) -> bytes:
         if dice.random() < 0.2:
-            data = bytes([dice.randrange(16), dice.randrange(4)]) + data[2:]
+            data = bytes([dice.randrange(32), dice.randrange(4)]) + data[2:]
         return data[:2] + damage(data[2:], dice, dice.randrange(1, 4))
 
     def run(self, data: bytes) -> None:
@@ -98,7 +109,7 @@ class ListenerTarget:
         if len(self.history) >= INPUTS_A_BROKER:
             self.renew()
         self.history.append(data)
-        kind = data[0] % len(KINDS)
+        kind = KINDS.index("CONTROLLER") if data[0] & AT_CONTROLLER else data[0] % KINDS_OF_CLIENTS
         with contextlib.suppress(OSError, ValueError):
             self._attack(kind, data[0], PIECES[data[1] % len(PIECES)], data[2:])
         self._ask(kind)
@@ -156,3 +167,9 @@ class ListenerTarget:
 
     def pieces(self, data: bytes) -> list[bytes]:
         return [data]
+
+
+def _seed(row: ApiRow) -> bytes:
+    """Return a request of an API, in its latest version."""
+    request = random_message(request_class(row.key).SCHEMA.name, row.max_version, 0, modest=True)
+    return request_frame(request, row.max_version, 1)
