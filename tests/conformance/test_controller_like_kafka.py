@@ -243,22 +243,41 @@ class Dice:
         return request, 0
 
 
-def plain(value: Any) -> Any:
-    """Return a response without the values in which two controllers may differ."""
+def plain(value: Any, key: str = "") -> Any:
+    """Return a response without the values in which two controllers may differ. Of a message only its presence
+    counts.
+    """
     if isinstance(value, dict):
-        hidden = ("throttleTimeMs", "brokerEpoch", "topicId", "errorMessage", "leaderEpoch", "partitionEpoch")
-        return {key: plain(one) for key, one in value.items() if key not in hidden}
+        hidden = ("throttleTimeMs", "brokerEpoch", "topicId")
+        return {name: plain(one, name) for name, one in value.items() if name not in hidden}
+    if key == "errorMessage":
+        return bool(value)
     if isinstance(value, list):
         parts = [plain(one) for one in value]
         return sorted(parts, key=repr) if all(isinstance(one, dict) for one in parts) else parts
     return value
 
 
+def count_epochs_from_here(
+    response: m.AlterPartitionResponse, before: dict[tuple[bytes, int], tuple[int, int]]
+) -> None:
+    """Replace epochs by their growth, because those of Kafka may have grown more."""
+    for topic in response.topics:
+        for one in topic.partitions:
+            if not one.error_code:
+                leader_epoch, partition_epoch = before[topic.topic_id, one.partition_index]
+                one.leader_epoch -= leader_epoch
+                one.partition_epoch -= partition_epoch
+
+
 def ask(side: KafkaSide | OurSide, step: Step) -> tuple[Any, list[str]]:
     """Send a step, and return the answer and the records that it has caused."""
     make, version = step
     request = make(side)
+    before = side.all_partition_epochs()
     response = side.ask(request, version)
+    if isinstance(response, m.AlterPartitionResponse):
+        count_epochs_from_here(response, before)
     if isinstance(request, m.BrokerRegistrationRequest) and not response.error_code:
         side.epochs[request.broker_id] = response.broker_epoch
     return plain(to_dict(response, version)), side.new_records()

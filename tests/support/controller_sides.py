@@ -95,6 +95,9 @@ class _Log:
     def partition_epochs(self, name: str, number: int) -> tuple[int, int]:
         return self._partition_epochs.get((self.ids.get(name, b""), number), (0, 0))
 
+    def all_partition_epochs(self) -> dict[tuple[bytes, int], tuple[int, int]]:
+        return dict(self._partition_epochs)
+
     def _without_ids(self, record: Message) -> Any:
         shown = to_dict(record, record.SCHEMA.versions.high)
         for key in ("brokerEpoch", "epoch"):
@@ -128,6 +131,10 @@ class KafkaSide:
     def new_records_in_order(self) -> list[str]:
         return self._log.in_order(self._log.read())
 
+    def all_partition_epochs(self) -> dict[tuple[bytes, int], tuple[int, int]]:
+        """Return (leader epoch, partition epoch) by topic id and partition."""
+        return self._log.all_partition_epochs()
+
     def topic_id(self, name: str) -> bytes:
         return self._log.ids.get(name, bytes(15) + b"\x09")
 
@@ -150,6 +157,10 @@ class OurSide:
 
     def new_records_in_order(self) -> list[str]:
         return self._log.in_order(self._log.read())
+
+    def all_partition_epochs(self) -> dict[tuple[bytes, int], tuple[int, int]]:
+        """Return (leader epoch, partition epoch) by topic id and partition."""
+        return self._log.all_partition_epochs()
 
     def topic_id(self, name: str) -> bytes:
         return self._log.ids.get(name, bytes(15) + b"\x09")
