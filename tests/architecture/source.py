@@ -12,6 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
+from tests.architecture.message_locals import (
+    functions_that_return_messages,
+    is_message,
+    message_classes,
+    messages_in,
+)
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "tailrace"
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -129,7 +136,7 @@ def outside_assignments() -> dict[str, int]:
     - `other` is `self` or `cls`, or a local variable to which the same function assigns a new object: a call of a
       class, of `cls`, `copy` or `__new__`;
     - a class of the same module has an attribute of that name, so that the object is probably one of its own;
-    - a message of the protocol has a field of that name: messages are values that handlers fill in;
+    - `other` is known to be a message of the protocol, which handlers fill in (`message_locals.py`);
     - no class of the source has an attribute of that name: the object is a library's (an SSLContext, an OSError);
     - a number is added to a counter (`other.bytes_in += size`): see `counters`.
     """
@@ -141,15 +148,37 @@ def outside_assignments() -> dict[str, int]:
 
 def outside_attributes(tree: ast.Module, known: frozenset[str], counted: frozenset[str]) -> list[ast.Attribute]:
     """Return the assignments of a module that count; `known`: the attributes of all classes, `counted`: counters."""
-    own = message_fields() | _own_attributes(tree)
+    own = _own_attributes(tree)
     added = {id(node.target) for node in ast.walk(tree) if isinstance(node, ast.AugAssign) and _is_add(node)}
-    scopes: list[ast.AST] = [tree, *(node for _, node in functions(tree))]
     return [
         one
-        for scope in scopes
+        for scope, messages in _scopes(tree, message_classes(tree), set())
         for one in _changed_attributes(scope)
-        if one.attr in known and one.attr not in own and not (id(one) in added and one.attr in counted)
+        if one.attr in known
+        and one.attr not in own
+        and not (id(one) in added and one.attr in counted)
+        and not (one.attr in message_fields() and is_message(one.value, messages))
     ]
+
+
+def _scopes(node: ast.AST, classes: set[str], messages: set[str]) -> Iterator[tuple[ast.AST, set[str]]]:
+    """Yield a module and its functions, each with the names that are messages in it."""
+    if isinstance(node, ast.Module):
+        yield node, messages
+    for child in ast.iter_child_nodes(node):
+        inside = messages
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inside = messages_in(child, classes, _message_makers(), messages)
+            if isinstance(child, ast.ClassDef):
+                inside = messages | {name for name in inside if name.startswith("self.")}
+            else:
+                yield child, inside
+        yield from _scopes(child, classes, inside)
+
+
+@cache
+def _message_makers() -> set[str]:
+    return set().union(*(functions_that_return_messages(tree_of(path)) for path in MODULES))
 
 
 def _is_add(node: ast.AugAssign) -> bool:

@@ -43,7 +43,7 @@ def test_changes_of_foreign_objects_are_found(body: str, found: str) -> None:
     assert changed(body) == [found]
 
 
-KNOWN = frozenset({"hold", "hits"})
+KNOWN = frozenset({"hold", "hits", "error_code"})
 
 
 @pytest.mark.parametrize(
@@ -51,18 +51,34 @@ KNOWN = frozenset({"hold", "hits"})
     [
         ("other.hold = 1", ["other.hold"]),
         ("other.check_hostname = True", []),  # no class of the source has such an attribute
-        ("other.error_code = 1", []),  # a field of messages
+        ("other.error_code = 1", ["other.error_code"]),  # a field of messages, but `other` may be anything
         ("other.hits += 1", []),
         ("other.hits -= 1", ["other.hits"]),
         ("other.hits = 1", ["other.hits"]),
         ("other.hold += 1", ["other.hold"]),
     ],
 )
-def test_attributes_of_libraries_and_messages_and_additions_to_counters_do_not_count(
-    statement: str, found: list[str]
-) -> None:
+def test_attributes_of_libraries_and_additions_to_counters_do_not_count(statement: str, found: list[str]) -> None:
     tree = ast.parse(f"def work(other):\n    {statement}\n")
     assert [ast.unparse(one) for one in outside_attributes(tree, KNOWN, frozenset({"hits"}))] == found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def work(one: FetchResponse): one.error_code = 1",
+        "def work(one: list[FetchResponse]):\n    for each in one: each.error_code = 1",
+        "def work(found):\n    one = FetchResponse.read(found)\n    one.topics[0].error_code = 1",
+        "def work(found):\n    one: FetchResponse = found\n    def inside(): one.error_code = 1",
+        "def work(key):\n    one = response_class(key)()\n    one.error_code = 1",
+        "class A:\n    def __init__(self): self.one = FetchResponse()\n    def work(self): self.one.error_code = 1",
+    ],
+)
+def test_fields_of_known_messages_do_not_count(body: str) -> None:
+    tree = ast.parse(f"from tailrace.protocol.messages import FetchResponse\n{body}\n")
+    assert outside_attributes(tree, KNOWN, frozenset()) == []
+    without = ast.parse(f"{body}\n".replace("FetchResponse", "find").replace("response_class", "find"))
+    assert [one.attr for one in outside_attributes(without, KNOWN, frozenset())] == ["error_code"]
 
 
 def test_attributes_of_the_modules_own_classes_do_not_count() -> None:

@@ -18,7 +18,7 @@ from tailrace.fetch.context import Answer
 from tailrace.fetch.fetch_plan import FetchParams
 from tailrace.fetch.isolation import describe_replica, is_consumer
 from tailrace.fetch.preferred_replica import ReplicaSelector, preferred_replica
-from tailrace.fetch.session import NO_TOPIC_ID, UNKNOWN_POSITION, PartitionFetch
+from tailrace.fetch.session import NO_TOPIC_ID, PartitionFetch
 from tailrace.log.reading.log_read import OffsetInRemoteStore
 from tailrace.log.segments.position import LogPosition
 from tailrace.log.watermarks import Isolation
@@ -282,7 +282,7 @@ class PartitionReader:
             return None
         partition.fence(fetch.current_leader_epoch, leader_only=False)
         marks = partition.log.snapshot_marks()
-        fetch.position = UNKNOWN_POSITION
+        fetch.refuse_read()
         return PartitionAnswer(
             fetch.index,
             0,

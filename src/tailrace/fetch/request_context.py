@@ -32,7 +32,6 @@ from tailrace.fetch.session import (
     FetchSession,
     Identity,
     PartitionFetch,
-    next_epoch,
 )
 from tailrace.fetch.sessions import FetchSessions
 from tailrace.metadata.image.image import MetadataImage
@@ -75,7 +74,7 @@ def context_of(
         return SessionErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
     if session.uses_topic_ids != uses_topic_ids:
         return SessionErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-    session.epoch = next_epoch(epoch)
+    session.advance_epoch()
     context = IncrementalContext(session)
     if ask.topics or ask.forgotten:
         yield from _update(session, sessions, ask, uses_topic_ids, image)

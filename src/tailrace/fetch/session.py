@@ -220,6 +220,10 @@ class FetchSession:
         self.evictable_key: tuple[bool, int, int] = (is_privileged, 0, session_id)
         self.evictable_by: tuple[bool, bool] = (False, False)
 
+    def advance_epoch(self) -> None:
+        """Expect the epoch after the current one in the next request."""
+        self.epoch = next_epoch(self.epoch)
+
     def __str__(self) -> str:
         return f"session {self.id}"
 

@@ -141,7 +141,7 @@ class LogAppend:
         if not self._has_room(segment, size, timestamp, last_offset):
             segment = self._segment_for(segment, size, timestamp, first_offset, last_offset, now_ms)
         if batch is not None and producer_id >= 0:
-            batch.base_offset = first_offset
+            batch.place_at(first_offset)
             if not self._changes.add_next(batch):
                 known = self._plan_producer(batch, segment, now_ms, origin, transaction_version)
                 if known is not None:
@@ -296,7 +296,7 @@ class LogAppend:
             changes.discard()
             raise
         self._marks.set_log_end(_new_tuple(LogPosition, (end, segment.base_offset, segment.size)))
-        self._producers.end_offset = end
+        self._producers.advance_to(end)
         if changes.placed:
             aborted = changes.apply()
             if aborted is not None:

@@ -168,6 +168,10 @@ class LeaderEpochs:
             self.changed()
         return self.is_written
 
+    def moved_to(self, path: str) -> None:
+        """Record that the partition's folder was renamed."""
+        self.path = path
+
     def write_by(self, write_soon: Callable[[], None]) -> None:
         """Let background work write the file from now on."""
         self.write_soon = write_soon

@@ -39,7 +39,7 @@ class LogBounds:
     def set_high_watermark(self, offset: Offset) -> None:
         """Move the high watermark, up or down."""
         marks, producers = self._marks, self._producers
-        marks.high_watermark = marks.log_end if offset >= marks.log_end.offset else LogPosition(offset)
+        marks.set_high_watermark(marks.log_end if offset >= marks.log_end.offset else LogPosition(offset))
         if producers.ended_transactions:
             producers.high_watermark_moved(offset)
         if marks.first_unstable is not None or producers.open_transactions:

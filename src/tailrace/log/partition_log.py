@@ -136,8 +136,8 @@ class PartitionLog(LogOffsets):
             self.segments.add(segment := make(base_offset, now_ms))
         self._set_log_end(self.log_end_offset)
         if self.high_watermark == self.log_end_offset:
-            self.marks.high_watermark = self.marks.log_end
-        self.producers.end_offset = base_offset
+            self.marks.set_high_watermark(self.marks.log_end)
+        self.producers.advance_to(base_offset)
         self.deferred.add(now_ms, lambda: self._owner.flush_sealed(self, segment, now_ms))
         self.producers.snapshot_soon(self.deferred, now_ms)
         _log.debug("%s: rolled to %d: %s", self.partition, base_offset, reason.value if reason else "on request")
@@ -217,7 +217,7 @@ class PartitionLog(LogOffsets):
         return True
 
     def _move_start(self, offset: Offset, now_ms: int) -> None:
-        self.marks.log_start_offset = offset
+        self.marks.set_log_start(offset)
         if self.epochs.truncate_start(offset):
             self._write_epochs_soon(now_ms)
         self.producers.log_start_moved(offset)
@@ -301,7 +301,7 @@ class PartitionLog(LogOffsets):
         self._set_log_end(offset)
         if self.epochs.truncate_end(offset):
             self._write_epochs_soon(now_ms)
-        self.marks.log_start_offset = min(offset, self.marks.log_start_offset)
+        self.marks.set_log_start(min(offset, self.marks.log_start_offset))
         self._reload_producers(offset, now_ms)
         self._bounds.set_high_watermark(min(self.high_watermark, self.log_end_offset))
         self._write_lowered(before)
@@ -318,7 +318,7 @@ class PartitionLog(LogOffsets):
         self._set_log_end(offset)
         self.epochs.clear()
         self.producers.truncate_fully(offset)
-        self.marks.log_start_offset = offset if log_start_offset is None else log_start_offset
+        self.marks.set_log_start(offset if log_start_offset is None else log_start_offset)
         self._reload_producers(offset, now_ms)
         self._bounds.set_high_watermark(offset)
         self._write_lowered(before)
@@ -387,8 +387,8 @@ class PartitionLog(LogOffsets):
         target = join(self.directory.rpartition("/")[0], name)
         self._files.replace(self.directory, target)
         self.directory = target
-        self.producers.directory = target
-        self.epochs.path = join(target, file_names.LEADER_EPOCH_CHECKPOINT)
+        self.producers.moved_to(target)
+        self.epochs.moved_to(join(target, file_names.LEADER_EPOCH_CHECKPOINT))
         for segment in self.segments:
             segment.moved_to(target)
 

@@ -58,6 +58,12 @@ class Watermarks:
     def set_log_end(self, position: LogPosition) -> None:
         self.log_end = position
 
+    def set_log_start(self, offset: Offset) -> None:
+        self.log_start_offset = offset
+
+    def set_high_watermark(self, position: LogPosition) -> None:
+        self.high_watermark = position
+
     def bound(self, isolation: Isolation) -> LogPosition:
         if isolation is _LOG_END:
             return self.log_end

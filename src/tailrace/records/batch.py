@@ -77,6 +77,10 @@ class CorruptBatch(Exception):
         self.path = path
         self.position = position
 
+    def note_position(self, position: int) -> None:
+        """Note the position of the batch in the bytes that were read."""
+        self.position = position
+
     def at(self, path: str, position: int) -> CorruptBatch:
         """Return the same error with a file and a position."""
         return CorruptBatch(self.reason, path=path, position=position)
@@ -200,6 +204,10 @@ class RecordBatch:
         actual = self.computed_crc()
         if actual != self.crc:
             raise CorruptBatch(f"checksum does not match: stored crc={self.crc:#010x}, computed crc={actual:#010x}")
+
+    def place_at(self, base_offset: int) -> None:
+        """Note the offset that the batch gets in the log. Its bytes are not changed."""
+        self.base_offset = base_offset
 
     def set_offset_and_epoch(self, base_offset: int, leader_epoch: int) -> None:
         """Set the batch's place in the log. The checksum covers neither field."""

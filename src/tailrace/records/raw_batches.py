@@ -113,7 +113,7 @@ class RawBatches:
         try:
             batch.check()
         except CorruptBatch as error:
-            error.position = position
+            error.note_position(position)
             raise
         self.batches.append(batch)
         self._held += len(data)

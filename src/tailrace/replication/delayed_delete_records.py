@@ -29,6 +29,9 @@ class DeletedPartition:
             partition_index=key.partition, low_watermark=_NO_LOW_WATERMARK
         )
 
+    def refuse(self, code: ErrorCode) -> None:
+        self.response.error_code = code
+
     @property
     def is_done(self) -> bool:
         refused = self.response.error_code != ErrorCode.NONE
@@ -46,11 +49,11 @@ def delete_on_leader(
         part.required_offset = partition.delete_records(offset, now_ms)
         part.response.low_watermark = partition.low_watermark()
     except KafkaError as error:
-        part.response.error_code = error.code
+        part.refuse(error.code)
     except OSError as error:
         assert partition is not None
         partitions.failed(partition, error)
-        part.response.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        part.refuse(ErrorCode.KAFKA_STORAGE_ERROR)
     return part
 
 
@@ -86,11 +89,11 @@ class DelayedDeleteRecords(DelayedOperation):
         partition = self._partitions.get(part.key)
         if partition is None or partition.leader is None:
             if partition is not None:
-                response.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                part.refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             elif part.key in self._partitions.offline:
-                response.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                part.refuse(ErrorCode.KAFKA_STORAGE_ERROR)
             else:
-                response.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                part.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             response.low_watermark = _NO_LOW_WATERMARK
             return True
         low_watermark = partition.low_watermark()
@@ -101,5 +104,5 @@ class DelayedDeleteRecords(DelayedOperation):
 
     def expire(self, now_ms: int) -> None:
         for part in self._pending:
-            part.response.error_code = ErrorCode.REQUEST_TIMED_OUT
+            part.refuse(ErrorCode.REQUEST_TIMED_OUT)
         self._answer(self, now_ms)

@@ -103,13 +103,16 @@ class HostedPartitions:
             del self._by_id[partition.topic_id, key.partition]
         return partition
 
+    def note_change(self) -> None:
+        """Note that a partition has another log: requests that wait look it up again."""
+        self.generation += 1
+
     def _count(self, key: TopicPartition) -> None:
-        self.traffic.setdefault(key.topic, TopicTraffic()).partitions += 1
+        self.traffic.setdefault(key.topic, TopicTraffic()).add_partition()
 
     def _discount(self, key: TopicPartition) -> None:
         traffic = self.traffic[key.topic]
-        traffic.partitions -= 1
-        if not traffic.partitions:
+        if traffic.remove_partition():
             self.past_traffic.add(self.traffic.pop(key.topic))
 
     def failed(self, partition: Partition, error: OSError) -> None:

@@ -52,6 +52,11 @@ class ProducePart(ProducedPartition):
         self.error = code
         self.message = message
 
+    def limit_record_errors(self, errors_max: int) -> int:
+        """Keep only the first errors of single records; return their number."""
+        self.record_errors = self.record_errors[:errors_max]
+        return len(self.record_errors)
+
     def place(
         self,
         partitions: HostedPartitions,

@@ -37,6 +37,14 @@ class TopicTraffic:
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
 
+    def add_partition(self) -> None:
+        self.partitions += 1
+
+    def remove_partition(self) -> bool:
+        """Return True if the topic has no other partition here."""
+        self.partitions -= 1
+        return not self.partitions
+
     def add(self, other: TopicTraffic) -> None:
         for name in self.COUNTERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))

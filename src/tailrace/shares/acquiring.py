@@ -229,9 +229,7 @@ class _Acquiring:
             if partition.gap_start != NO_OFFSET:
                 last = min(last, last_offset)
         records = self._put_new(first, last, records_max)
-        if partition.batches[0].first_offset == first:
-            partition.start_offset = first
-        partition.end_offset = max(partition.end_offset, last)
+        partition.note_acquired(first, last)
         last = records[-1].last_offset
         partition.move_gap(last + 1)
         return _Acquired(records, last - first + 1)

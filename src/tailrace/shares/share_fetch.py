@@ -248,7 +248,7 @@ class ShareFetch(DelayedOperation):
         self._shares.note_deadline(share)
         if not acquired:
             return ShareAnswer()
-        self._shares.acquired_records += sum(one.last_offset - one.first_offset + 1 for one in acquired)
+        self._shares.count_acquired(sum(one.last_offset - one.first_offset + 1 for one in acquired))
         records = slice_of(read.slice, batches, acquired)
         return ShareAnswer(ErrorCode.NONE, records.read() if read.position.is_offset_only else records, acquired)
 

@@ -198,6 +198,12 @@ class SharePartition:
         """Count records in flight that were archived."""
         self.delivery_complete_count += count
 
+    def note_acquired(self, first_offset: int, last_offset: int) -> None:
+        """Extend the range in flight by new records, which were put as batches."""
+        if self.batches[0].first_offset == first_offset:
+            self.start_offset = first_offset
+        self.end_offset = max(self.end_offset, last_offset)
+
     def cut_at_start(self, batch: InFlightBatch, run: RecordRun) -> list[RecordRun]:
         """Return a run as one piece, or as two if the start offset lies inside it."""
         first_offset, last_offset = run.first_offset, run.last_offset

@@ -103,6 +103,10 @@ class SharePartitions:
         self.acknowledged_records = [0] * 5  # by type
         self.lock_timeouts = 0  # records whose lock has expired
 
+    def count_acquired(self, count: int) -> None:
+        """Count records for the metrics."""
+        self.acquired_records += count
+
     def __len__(self) -> int:
         return len(self._hosted)
 

@@ -20,7 +20,7 @@ from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.decisions.config_changes import plan_alter_configs, plan_incremental_alter_configs
 from tailrace.metadata.image.image import ResourceType
 from tailrace.model.errors import ErrorCode
-from tailrace.protocol.messages import IncrementalAlterConfigsRequest
+from tailrace.protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from tailrace.protocol.registry import response_class
 
 
@@ -50,7 +50,7 @@ def forward_alter_configs(
                 done[place] = result
     left = [place for place in range(len(body.resources)) if place not in done]
 
-    def complete(response: Any) -> None:
+    def complete(response: IncrementalAlterConfigsResponse) -> None:
         """Put the results of the controller and of this broker in the order of the request."""
         answers = {**dict(zip(left, response.responses, strict=False)), **done}
         response.responses = [answers[place] for place in sorted(answers)]

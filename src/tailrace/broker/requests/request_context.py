@@ -43,6 +43,10 @@ class ConnectionContext:
         """Keep the state of the authentication until the connection ends."""
         self.session = session
 
+    def note_principal(self, principal: str) -> None:
+        """Note the principal of the client's certificate. Its listener may require a login as well."""
+        self.principal = principal
+
     def authenticate(self, principal: str, *, has_token: bool) -> None:
         """Note the authenticated principal."""
         self.principal, self.has_token = principal, has_token

@@ -280,7 +280,7 @@ class DirectoryMoves:
                 self._logs.on_failure(move.target, error)
                 return
         self._unregister(move)
-        self._partitions.generation += 1
+        self._partitions.note_change()
         self._move_cleaner_checkpoint(move)
         self.completed += 1
         self.bytes_copied += move.bytes_copied

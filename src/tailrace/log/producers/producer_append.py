@@ -34,6 +34,10 @@ class OpenTransaction:
     first: LogPosition
     last_offset: Offset | None = None
 
+    def end(self, last_offset: Offset) -> None:
+        """Note the marker that ends the transaction."""
+        self.last_offset = last_offset
+
 
 class ProducerAppend:
     """The batches of one producer in one append. They are checked one by one, and `ProducerStates.apply` applies them

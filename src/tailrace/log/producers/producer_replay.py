@@ -24,7 +24,7 @@ def rebuild_producers(
     wanted = {segment.base_offset for segment in segments.tail(max(len(segments) - 2, 0))} | {end}
     if clean and states.latest_snapshot_offset is None:
         for offset in sorted(wanted):
-            states.end_offset = offset
+            states.advance_to(offset)
             states.take_snapshot()
         return
     nothing_to_replay = states.is_empty and states.end_offset >= end
@@ -32,11 +32,11 @@ def rebuild_producers(
     if end > states.end_offset and not nothing_to_replay:
         for segment in segments.between(states.end_offset, end):
             start = max(segment.base_offset, states.end_offset, log_start_offset)
-            states.end_offset = start
+            states.advance_to(start)
             if segment.base_offset in wanted:
                 states.take_snapshot()
             _replay(states, _batches_between(segment, start, end))
-    states.end_offset = end
+    states.advance_to(end)
     states.take_snapshot()
 
 

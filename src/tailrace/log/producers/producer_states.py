@@ -52,6 +52,14 @@ class ProducerStates:
         self._pending: PendingSnapshot | None = None
         self.snapshots = self._find_snapshots()
 
+    def advance_to(self, offset: Offset) -> None:
+        """Note that the states contain all records below an offset."""
+        self.end_offset = offset
+
+    def moved_to(self, directory: str) -> None:
+        """Record that the partition's folder was renamed."""
+        self.directory = directory
+
     # Snapshots on disk
 
     def _find_snapshots(self) -> set[Offset]:
@@ -300,7 +308,7 @@ class ProducerStates:
 
     def complete(self, ended: EndedTransaction) -> None:
         transaction = self.open_transactions.pop(ended.first_offset)
-        transaction.last_offset = ended.last_offset
+        transaction.end(ended.last_offset)
         self.ended_transactions[ended.first_offset] = transaction
 
     # Moving bounds and expiry

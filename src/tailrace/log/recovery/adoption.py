@@ -50,7 +50,7 @@ def adopt(files: Files, log: PartitionLog, folder: str, leader_epoch: LeaderEpoc
     end = active.next_offset()
     log.epochs.assign(leader_epoch, bases[0])
     log.marks.set_log_end(LogPosition(end, active.base_offset, active.size))
-    log.producers.end_offset = end
+    log.producers.advance_to(end)
     log.producers.take_snapshot()
     log.durability.note_flushed(end, now_ms)  # the load has synced every file
     # Offsets may jump here. Recovery would take that for lost writes, unless it knows that they were durable.

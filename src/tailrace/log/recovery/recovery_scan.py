@@ -64,7 +64,7 @@ class RecoveryScan:
         for view in produced:
             self._take_into_producers(RecordBatch(view))
         if end > start:
-            self._states.end_offset = self.found.next_offset
+            self._states.advance_to(self.found.next_offset)
         return end
 
     def _take_batch(self, header: BatchHeader, view: memoryview) -> None:
@@ -76,7 +76,7 @@ class RecoveryScan:
                 self._epochs.assign(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0:
                 self._take_into_producers(RecordBatch(view))
-            self._states.end_offset = header.next_offset
+            self._states.advance_to(header.next_offset)
 
     def _take_into_producers(self, batch: RecordBatch) -> None:
         states = self._states

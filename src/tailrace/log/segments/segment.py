@@ -385,9 +385,9 @@ class Segment:
     def _set_place(self, directory: str, suffix: str) -> None:
         self.directory, self.suffix = directory, suffix
         self.log.path = self._path(file_names.LOG)
-        self.offset_index.file.path = self._path(file_names.OFFSET_INDEX)
-        self.time_index.file.path = self._path(file_names.TIME_INDEX)
-        self.transaction_index.path = self._path(file_names.TRANSACTION_INDEX)
+        self.offset_index.file.moved_to(self._path(file_names.OFFSET_INDEX))
+        self.time_index.file.moved_to(self._path(file_names.TIME_INDEX))
+        self.transaction_index.moved_to(self._path(file_names.TRANSACTION_INDEX))
 
     def paths(self) -> list[str]:
         return [self._path(kind) for kind in SEGMENT_KINDS]

@@ -34,6 +34,9 @@ class QuorumFacts:
     voters: tuple[Voter, ...] = ()
     voters_offset: Offset = -1
 
+    def note_version(self, kraft_version: int) -> None:
+        self.kraft_version = kraft_version
+
     def note_voters(self, voters: tuple[Voter, ...], offset: Offset) -> None:
         self.voters, self.voters_offset = voters, offset
 
@@ -100,7 +103,6 @@ class MetadataLoader:
         for record in iter_records(batch):
             value = parse_control(record)
             if isinstance(value, KRaftVersion):
-                self.quorum.kraft_version = value.kraft_version
+                self.quorum.note_version(value.kraft_version)
             elif isinstance(value, KRaftVoters):
-                self.quorum.voters = value.voters
-                self.quorum.voters_offset = record.offset
+                self.quorum.note_voters(value.voters, record.offset)

@@ -100,9 +100,9 @@ def read_snapshot(files: Files, path: str, take: Callable[[Message], None] | Non
             if isinstance(value, SnapshotHeader):
                 found.last_contained_timestamp = value.last_contained_log_timestamp
             elif isinstance(value, KRaftVersion):
-                found.quorum.kraft_version = value.kraft_version
+                found.quorum.note_version(value.kraft_version)
             elif isinstance(value, KRaftVoters):
-                found.quorum.voters = value.voters
+                found.quorum.note_voters(value.voters, found.quorum.voters_offset)
             is_whole = isinstance(value, SnapshotFooter)
     if not is_whole:
         raise InconsistentMetadata(f"{path} has no footer: the snapshot is incomplete")

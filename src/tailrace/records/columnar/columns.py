@@ -411,7 +411,7 @@ class RecordColumns:
                         if not attributes & 0x20 and _int64(data, position + 35) >= self.min_timestamp:
                             self._put_batch(whole, data, position, size, attributes)
                 except CorruptBatch as error:
-                    error.position = position
+                    error.note_position(position)
                     raise
                 if self.is_done:
                     break

@@ -79,15 +79,15 @@ class FrameInput:
         if held and (self._data is not view or self._end != position):
             view[position : position + held] = self._data[self._start : self._end]
             self._data, self._start, self._end = view, position, position + held
-            arena.position = position = self._end
+            position = arena.move_to(self._end)
         elif not held:
             self._data, self._start, self._end = view, position, position
         if not self._is_bulk:
             count = recv_into(view[position : self._start + READ_BYTES_MAX])
-            self._end = arena.position = position + count
+            self._end = arena.move_to(position + count)
             return count
         count = recv_into(view[position : position + BULK_READ_BYTES])
-        self._end = arena.position = position + count
+        self._end = arena.move_to(position + count)
         self._is_bulk = self._begin_large()
         if self._is_bulk:
             with suppress(BlockingIOError):

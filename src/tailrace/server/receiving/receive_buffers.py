@@ -41,6 +41,11 @@ class ReceiveArena:
         self.position = 0
         self.replaced = 0  # how often it was replaced because a view was kept
 
+    def move_to(self, position: int) -> int:
+        """Set the position of the next read; return it."""
+        self.position = position
+        return position
+
     def recycle(self) -> None:
         """Start again at the front. If a view was kept, `view` is new memory, and the old slices stay unchanged."""
         self.view.release()

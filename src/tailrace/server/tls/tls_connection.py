@@ -66,7 +66,7 @@ class TlsConnection(Connection):
         self._tls_backlog.add(self)  # the first request may have arrived with the end of the handshake
         certificate = self._stream.peer_certificate
         if certificate is not None:
-            self.context.principal = f"User:{self._tls.rules.name_of(certificate)}"
+            self.context.note_principal(f"User:{self._tls.rules.name_of(certificate)}")
         if _LOGGER.isEnabledFor(logging.DEBUG):
             _LOGGER.debug(
                 "the TLS handshake is done",

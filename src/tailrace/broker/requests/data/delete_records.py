@@ -74,7 +74,7 @@ def _delete(
             deleted.append(delete_on_leader(partitions, key, asked.offset, now_ms))
         else:
             part = DeletedPartition(key)
-            part.response.error_code = error
+            part.refuse(error)
             deleted.append(part)
     return deleted
 

@@ -36,8 +36,7 @@ def limit_record_errors(parts: list[ProducePart]) -> None:
     room = RECORD_ERRORS_MAX
     for part in parts:
         if part.record_errors:
-            part.record_errors = part.record_errors[:room]
-            room -= len(part.record_errors)
+            room -= part.limit_record_errors(room)
 
 
 def request_error(records: Buffer | CheckedRecords, version: int) -> KafkaError | None:

@@ -62,7 +62,7 @@ class StaticRejoins:
                     now_ms,
                 )
                 return
-            response = group.join_response(new_id)
+            response: JoinGroupResponse = group.join_response(new_id)
             if request.version >= _SKIP_ASSIGNMENT_FROM:
                 response.skip_assignment = new_id == group.leader_id
             else:

@@ -86,6 +86,10 @@ class IndexFile:
     def count(self) -> int:
         return len(self.data) // self.entry_size
 
+    def moved_to(self, path: str) -> None:
+        """Record that the file was renamed."""
+        self.path = path
+
     def append(self, entry: bytes) -> None:
         data = self._data
         if not isinstance(data, bytearray):

@@ -45,6 +45,10 @@ class TransactionIndex:
         self._written = 0  # how many of the entries the file has
         self._is_rebuilt = False
 
+    def moved_to(self, path: str) -> None:
+        """Record that the file was renamed."""
+        self.path = path
+
     @property
     def entries(self) -> list[AbortedTransaction]:
         if self._entries is None:

@@ -185,6 +185,10 @@ class LogFacts:
         self.bytes += size
         self.control_batches += is_control
 
+    def count_records(self, count: int) -> None:
+        """Count the records of a batch that is not opened."""
+        self.records += count
+
     def note_transactional(self, records: int, size: int, *, is_aborted: bool) -> None:
         """Count the records of a transactional batch of `size` bytes."""
         self.transactional_records += records

@@ -121,7 +121,7 @@ class _SliceProfile:
                 found.sampled_plain += len(decompress(codec, view[position + HEADER_SIZE : position + size]))
             self._compressed += 1
         if self._task.batches_only:
-            facts.records += count
+            facts.count_records(count)
             facts.note_times(max_timestamp, max_timestamp, max_timestamp, max_timestamp)
             facts.times.add([(max_timestamp // 1000, count, size)])
 
