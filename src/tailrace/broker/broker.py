@@ -20,6 +20,7 @@ from tailrace.broker.security.guard import SaslGuard
 from tailrace.broker.services import Services
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.metrics.families import Family
+from tailrace.model.ids import BrokerId
 from tailrace.protocol.primitives import Buffer
 from tailrace.waiting.outbox import Outbox
 
@@ -89,6 +90,11 @@ class Broker:
     def next_deadline_ms(self) -> int | None:
         """Return when to tick next."""
         return self._timed_parts.next_deadline_ms()
+
+    def broker_ended(self, broker_id: BrokerId, now_ms: int) -> None:
+        """Note that the process of another broker has ended, if this node is its controller."""
+        if self.services.local_controller is not None:
+            self.services.local_controller.brokers.broker_ended(broker_id, now_ms)
 
     # Connections
 

@@ -31,6 +31,11 @@ class CommandError(Exception):
         self.code = code
 
 
+def os_error_text(error: OSError) -> str:
+    """Return an error of the system as one sentence, without its number."""
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+
+
 def explain_missing_module(error: ModuleNotFoundError) -> str | None:
     """Return the remedy in one sentence, or None if the error is a bug."""
     package = (error.name or "").partition(".")[0]

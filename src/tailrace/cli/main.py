@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from tailrace.cli.errors import USAGE_ERROR, CommandError, explain_missing_module
+from tailrace.cli.errors import USAGE_ERROR, CommandError, explain_missing_module, os_error_text
 
 INTERNAL_ERROR = 3
 INTERRUPTED = 130
@@ -76,7 +76,7 @@ def _report(error: Exception) -> int:
     if isinstance(error, CorruptBatch):
         status = 1  # the inspected log is damaged; the command itself was correct
     elif isinstance(error, OSError):
-        text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+        text = os_error_text(error)
     elif isinstance(error, CommandError):
         status, code = error.status, error.code
     elif isinstance(error, ModuleNotFoundError) and (remedy := explain_missing_module(error)):

@@ -40,7 +40,8 @@ from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.log.disk.unsynced_files import UnsyncedFiles
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.image.image import MetadataImage
-from tailrace.node.serving import broker_builder, has_telemetry, server_settings, split_settings, umask_of
+from tailrace.node.serving import broker_builder, has_telemetry, server_settings, split_settings
+from tailrace.node.umask import umask_of
 from tailrace.server.broker_interface import ServerFunctions
 from tailrace.server.loop.clock import wall_clock_ms
 from tailrace.server.server import Server

@@ -25,11 +25,19 @@ class Scrape:
         self._samples: dict[str, list[ScrapedSample]] = {}
         for line in text.split("\n"):
             if line and not line.startswith("#"):
-                match = _SAMPLE.fullmatch(line)
-                if match is None:
-                    raise MalformedMetrics(f"not a sample: {line[:80]!r}")
-                labels = {found[1]: _unescaped(found[2]) for found in _LABEL.finditer(match[2] or "")}
-                self._samples.setdefault(match[1], []).append(ScrapedSample(labels, float(match[3])))
+                name, sample = parse_sample(line)
+                self._samples.setdefault(name, []).append(sample)
+
+    def without(self, label: str) -> Scrape:
+        """Return the sums of the samples that differ only in one label."""
+        whole = Scrape("")
+        for name, samples in self._samples.items():
+            sums: dict[tuple[tuple[str, str], ...], float] = {}
+            for one in samples:
+                key = tuple(pair for pair in one.labels.items() if pair[0] != label)
+                sums[key] = sums.get(key, 0.0) + one.value
+            whole._samples[name] = [ScrapedSample(dict(key), value) for key, value in sums.items()]
+        return whole
 
     def samples(self, name: str, **labels: str) -> Iterator[ScrapedSample]:
         """Yield the samples that have these labels. They may have other labels too."""
@@ -52,6 +60,19 @@ class Scrape:
                 key = sample.labels[label]
                 sums[key] = sums.get(key, 0.0) + sample.value
         return sums
+
+
+def parse_sample(line: str) -> tuple[str, ScrapedSample]:
+    """Return the name and the sample of a line. Raise MalformedMetrics."""
+    match = _SAMPLE.fullmatch(line)
+    if match is None:
+        raise MalformedMetrics(f"not a sample: {line[:80]!r}")
+    labels = {found[1]: _unescaped(found[2]) for found in _LABEL.finditer(match[2] or "")}
+    try:
+        value = int(match[3]) if match[3].isdecimal() else float(match[3])
+    except ValueError:
+        raise MalformedMetrics(f"not a number: {match[3][:80]!r}") from None
+    return match[1], ScrapedSample(labels, value)
 
 
 def _unescaped(text: str) -> str:

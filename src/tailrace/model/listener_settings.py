@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 PREFIX: Final = "listener.name."
+SHARDS_LISTENER: Final = "SHARDS"  # the listener between the shards of one node
 
 
 def settings_of_listener(properties: Mapping[str, str], name: str) -> dict[str, str]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +34,6 @@ from tailrace.server.settings import ServerSettings
 from tailrace.waiting.chore import Chore
 
 OWN_PREFIX: Final = "tailrace."
-UMASK_KEY: Final = "tailrace.umask"
 TELEMETRY_KEY: Final = "tailrace.telemetry.enable"
 
 
@@ -78,14 +76,6 @@ def random_id() -> bytes:
     found[6] = found[6] & 0x0F | 0x40
     found[8] = found[8] & 0x3F | 0x80
     return bytes(found)
-
-
-def umask_of(own_settings: Mapping[str, str]) -> int:
-    """Return tailrace.umask: the permission bits that new data files and folders must not have."""
-    text = own_settings.get(UMASK_KEY, f"{PRIVATE_UMASK:03o}")
-    if not re.fullmatch("0?[0-7]{3}", text) or int(text, 8) & 0o700:
-        raise InvalidConfig(f"{UMASK_KEY}: {text!r} is not an octal umask between 000 and 077, such as 027")
-    return int(text, 8)
 
 
 def has_telemetry(own_settings: Mapping[str, str]) -> bool:

@@ -23,16 +23,29 @@ from tailrace.waiting.outbox import Outbox
 Handle: TypeAlias = Callable[[memoryview, ConnectionContext, int], bool]
 
 
-class BrokerCore(Protocol):
+class Observed(Protocol):
+    """The state that the metrics endpoint shows besides metrics."""
+
+    @property
+    def internal_errors(self) -> InternalErrors:
+        """Notes exceptions that the server survives."""
+
+    def not_ready_reason(self) -> str | None:
+        """Return why clients cannot be served now, or None if they can."""
+
+    def describe_waiting(self, now_ms: int) -> dict[str, Any]:
+        """Return the waiting requests, the fetch sessions and the share partitions."""
+
+    def explain_fetch(self, query: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
+        """Do a fetch and pass its explanation to `answer`, now or later. Raise ValueError for an invalid query."""
+
+
+class BrokerCore(Observed, Protocol):
     """The core, as `broker/broker.py` builds it."""
 
     @property
     def outbox(self) -> Outbox:
         """The requests of the broker to other nodes."""
-
-    @property
-    def internal_errors(self) -> InternalErrors:
-        """Notes exceptions that the server survives."""
 
     def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
         """Handle one frame (without its length prefix). Return True if the connection may send another frame before
@@ -55,15 +68,6 @@ class BrokerCore(Protocol):
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
         """Count a new connection from an address. Return how long to delay it, or 0 (by a monotonic clock)."""
-
-    def not_ready_reason(self) -> str | None:
-        """Return why the broker cannot serve clients now, or None if it can."""
-
-    def explain_fetch(self, query: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
-        """Carry out a fetch and explain it, now or later. Raise ValueError for an invalid query."""
-
-    def describe_waiting(self, now_ms: int) -> dict[str, Any]:
-        """Return the requests that wait, and the fetch sessions."""
 
     def connection_closed(self, connection_id: int, now_ms: int) -> None:
         """Drop operations that wait for this connection."""

@@ -6,7 +6,8 @@ constants below have the reasons.
 `ServerSettings.parse` reads the strings of a `server.properties` and raises InvalidConfig with the reason. It ignores
 configs of other layers. Some configs are our own: `tailrace.slices` (how ranges of files are sent), `tailrace.drain.ms`
 (how long a stop waits for pending replies), `tailrace.chore.threads`, and `tailrace.metrics.port` with
-`tailrace.metrics.host` (the address of /metrics; by default off, and on the loopback interface).
+`tailrace.metrics.host` (the address of /metrics; by default off, and on the loopback interface). A parent process that
+has bound sockets for its child names their descriptors in `tailrace.inherited.sockets`: NAME:descriptor,…
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 SYSTEM_DEFAULT: Final = -1
 SEND_BUFFER_BYTES: Final = 524_288  # with Kafka's 100 KB, which Linux doubles, a response of 1 MB fills it five times
 QUEUED_REQUESTS: Final = 10  # requests of the largest size without queued.max.request.bytes; Kafka has no limit then
+INHERITED: Final = "tailrace.inherited.sockets"
+METRICS: Final = "METRICS"  # the name of the endpoint of /metrics
 _PREFIX: Final = "listener.name."
 _MAX_CONNECTIONS: Final = "max.connections"
 _CREATION_RATE: Final = "max.connection.creation.rate"
@@ -90,6 +93,7 @@ class ServerSettings:
     owns_process: bool = False  # nothing else runs in the process, so it may configure the garbage collector
     outgoing: OutgoingSecurity | None = None  # security of connections to other nodes; None: plain text
     client_id: str = "tailrace"  # of requests to other nodes
+    inherited: Mapping[str, int] = field(default_factory=dict)  # listeners that are already bound → their descriptors
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> ServerSettings:
@@ -126,6 +130,7 @@ class ServerSettings:
             metrics=_parse_metrics(properties),
             tls=_parse_tls(properties, protocols),
             sasl_receive_bytes_max=_parse_sasl_receive_bytes_max(properties, protocols),
+            inherited=_parse_inherited(properties.get(INHERITED, "")),
         )
 
 
@@ -171,7 +176,18 @@ def _parse_metrics(properties: Mapping[str, str]) -> Endpoint | None:
             raise InvalidConfig("tailrace.metrics.host has no effect without tailrace.metrics.port; set both")
         return None
     port = _integer(properties, "tailrace.metrics.port", 0, 0, PORT_MAX)
-    return Endpoint("METRICS", properties.get("tailrace.metrics.host", "127.0.0.1"), port)
+    return Endpoint(METRICS, properties.get("tailrace.metrics.host", "127.0.0.1"), port)
+
+
+def _parse_inherited(text: str) -> dict[str, int]:
+    """Parse `tailrace.inherited.sockets`: NAME:descriptor,…"""
+    inherited = {}
+    for entry in filter(None, text.split(",")):
+        name, _, descriptor = entry.partition(":")
+        if not descriptor.isdecimal():
+            raise InvalidConfig(f"{INHERITED}: {entry!r} is not of the form NAME:descriptor")
+        inherited[name.upper()] = int(descriptor)
+    return inherited
 
 
 def _parse_overrides(text: str) -> dict[str, int]:

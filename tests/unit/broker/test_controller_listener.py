@@ -367,6 +367,20 @@ def test_describe_cluster_returns_the_controller() -> None:
     assert refused.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
 
 
+def test_a_broker_whose_process_has_ended_is_fenced_at_once_and_may_be_replaced() -> None:
+    controller = PlayedController()
+    first, second = controller.brokers(2)
+    controller.node.broker_ended(1, controller.now_ms)
+    assert [one.fenced for one in controller.image.brokers.values()] == [True, False]
+    again = controller.broker(1)
+    again.incarnation_id = b"x" * 16
+    assert again.register() == 0
+    assert not again.heartbeat().is_fenced
+    assert not second.heartbeat().is_fenced
+    controller.node.broker_ended(7, controller.now_ms)  # an unknown broker
+    assert first.epoch < again.epoch
+
+
 def test_a_restarted_controller_knows_everything_and_gives_brokers_a_session() -> None:
     files = MemoryFiles()
     controller = PlayedController(files=files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,22 @@ def test_the_folders_and_checkpoints_of_a_broker_are_found(broker: Path) -> None
 def test_a_deleted_folder_is_marked_and_has_no_checkpoints(broker: Path) -> None:
     gone = next(folder for folder in read_data_directory(DiskFiles(), str(broker)).folders if folder.mark)
     assert (gone.partition.topic, gone.mark, gone.high_watermark, gone.is_clean) == ("gone", "deleted", None, False)
+
+
+def test_the_partitions_of_shards_are_those_of_one_directory(broker: Path, tmp_path: Path) -> None:
+    for number in (1, 2):
+        shutil.copytree(broker, tmp_path / f"shard{number}")
+    (tmp_path / "shard2" / ".kafka_cleanshutdown").unlink()
+    (tmp_path / "shards.json").write_text('{"shards": 3}')  # the third has not been started yet
+    alone, together = (read_data_directory(DiskFiles(), str(path)) for path in (broker, tmp_path))
+    assert len(together.folders) == 2 * len(alone.folders)
+    assert {one.path.split("/")[-2] for one in together.folders} == {"shard1", "shard2"}
+    assert not together.is_clean
+    assert together.identity == alone.identity
+    assert together.checkpoints == alone.checkpoints
+    (tmp_path / "shards.json").write_text("{}")
+    with pytest.raises(NotADataDirectory, match="is damaged"):
+        read_data_directory(DiskFiles(), str(tmp_path))
 
 
 def test_a_single_partition_folder_uses_the_checkpoints_of_its_parent(broker: Path) -> None:

@@ -40,6 +40,7 @@ from tailrace.broker.storage.disk_failures import LogDirectoriesFailed
 from tailrace.broker.storage.storage_startup import Storage, prepare_storage
 from tailrace.log.directories.log_directories import DuplicateLog
 from tailrace.log.directories.log_directory import DirectoryInUse
+from tailrace.log.directories.shards_file import ShardedDirectory
 from tailrace.log.disk.checkpoints import CorruptCheckpoint
 from tailrace.log.disk.files import Files
 from tailrace.log.segments.indexes.index_file import CorruptIndex
@@ -69,6 +70,7 @@ REFUSALS = (
     KafkaError,  # the controller refuses the registration: the cluster uses a feature that this broker lacks
     LogDirectoriesFailed,
     DirectoryInUse,
+    ShardedDirectory,
     DuplicateLog,
     WrongDirectory,
     NotTheOnlyVoter,

@@ -16,6 +16,7 @@ from tailrace.broker.storage.disk_failures import DiskFailures, LogDirectoriesFa
 from tailrace.broker.storage.load_progress import log_loaded, progress_of
 from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.directories.log_directory import LoadReport, LogDirectory
+from tailrace.log.directories.shards_file import check_shards
 from tailrace.log.disk.checkpoints import DirectoryIdentity
 from tailrace.log.disk.files import Files
 from tailrace.log.segments.open_segments import OpenSegments
@@ -50,6 +51,8 @@ def prepare_storage(
     now_ms: int,
 ) -> Storage:
     """Format new directories, and lock all of them. `first_records` begin the metadata log of a new cluster."""
+    for path in config.log_dirs:
+        check_shards(files, path)
     paths = usable_paths(files, config)
     identities = prepare_directories(
         files,

@@ -17,7 +17,9 @@ def show(state: ClusterState, problems: list[str], *, with_all: bool) -> list[st
     topics = len({one.partition.topic for one in state.partitions})
     facts = [
         f"cluster {state.cluster_id or 'without an id'}",
-        count_text(len(state.brokers), "broker"),
+        f"1 node with {count_text(len(state.brokers), 'shard')}"
+        if state.has_shards
+        else count_text(len(state.brokers), "broker"),
         count_text(topics, "topic"),
         count_text(len(state.partitions), "partition"),
         count_text(replicas, "replica"),
@@ -55,7 +57,18 @@ def _latest(replicas: tuple[QuorumReplica, ...]) -> list[QuorumReplica]:
 
 
 def _brokers(state: ClusterState) -> list[str]:
-    heads = ["BROKERS", "<ADDRESS", "<RACK", "<STATE", "LEADS", "REPLICAS", "OUT OF SYNC", "MAX LAG", "SIZE", "FREE"]
+    heads = [
+        "SHARDS" if state.has_shards else "BROKERS",
+        "<ADDRESS",
+        "<RACK",
+        "<STATE",
+        "LEADS",
+        "REPLICAS",
+        "OUT OF SYNC",
+        "MAX LAG",
+        "SIZE",
+        "FREE",
+    ]
     rows = [
         (
             one.node_id,
@@ -169,6 +182,7 @@ def state_json(state: ClusterState, problems: list[str], *, with_all: bool) -> d
         "clusterId": state.cluster_id,
         "healthy": not problems,
         "problems": problems,
+        "hasShards": state.has_shards,
         "quorum": None if state.quorum is None else _quorum_json(state.quorum),
         "brokers": [_broker_json(one) for one in state.brokers],
         "counts": {

@@ -43,16 +43,23 @@ def run_apply(options: argparse.Namespace) -> int:
     plan = read_assignment(options.plan)
     with connected(options) as cluster:
         _check_brokers(cluster, {node for replicas in plan.values() for node in replicas})
-        present = _present(cluster, plan)
-        moves = {one: replicas for one, replicas in plan.items() if list(present[one]) != replicas}
-        is_over = False
-        if moves and not options.dry_run:
-            if options.throttle is not None:
-                set_throttle(cluster, present, moves, options.throttle)
-            alter_assignment(cluster, moves)
-            is_over = options.wait is not None and _wait(cluster, moves, options.wait)
-            if is_over and options.throttle is not None:
-                remove_throttle(cluster, _topics(moves))
+        return apply_plan(options, cluster, plan)
+
+
+def apply_plan(
+    options: argparse.Namespace, cluster: ClusterClient, plan: Mapping[TopicPartition, Sequence[BrokerId]]
+) -> int:
+    """Start the moves of a plan, report them, and return the exit status."""
+    present = _present(cluster, plan)
+    moves = {one: replicas for one, replicas in plan.items() if list(present[one]) != replicas}
+    is_over = False
+    if moves and not options.dry_run:
+        if options.throttle is not None:
+            set_throttle(cluster, present, moves, options.throttle)
+        alter_assignment(cluster, moves)
+        is_over = options.wait is not None and _wait(cluster, moves, options.wait)
+        if is_over and options.throttle is not None:
+            remove_throttle(cluster, _topics(moves))
     _report_moves(options, present, moves, is_over=is_over)
     return MOVING if options.wait is not None and moves and not is_over and not options.dry_run else 0
 

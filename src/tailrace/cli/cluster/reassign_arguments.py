@@ -82,12 +82,17 @@ def _add_apply(verbs: Parsers) -> None:
         """,
     )
     parser.add_argument("plan", metavar="PLAN", help="file with the plan; -: standard input")
+    add_moving(parser)
+    _finish(parser, "apply")
+
+
+def add_moving(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a command that moves partitions."""
     parser.add_argument(
         "--throttle", metavar="N", type=positive, help="limit of each broker's copying, in bytes per second"
     )
     parser.add_argument("--wait", metavar="SECONDS", type=seconds, help="wait up to this time for the end of all moves")
     parser.add_argument("--dry-run", action="store_true", help="show the moves, and change nothing")
-    _finish(parser, "apply")
 
 
 def _add_status(verbs: Parsers) -> None:

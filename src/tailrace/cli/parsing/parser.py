@@ -17,6 +17,7 @@ from tailrace.cli.admin.transactions_arguments import add_transactions
 from tailrace.cli.cluster.cluster_arguments import add_cluster_noun
 from tailrace.cli.cluster.migrate_arguments import add_migrate
 from tailrace.cli.cluster.reassign_arguments import add_elect, add_reassign
+from tailrace.cli.cluster.shards_arguments import add_shards
 from tailrace.cli.cluster.tier_arguments import add_tier
 from tailrace.cli.console.console_arguments import add_console
 from tailrace.cli.jobs.job_arguments import add_job
@@ -65,6 +66,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_quotas(nouns)
     add_reassign(nouns)
     add_elect(nouns)
+    add_shards(nouns)
     add_top(nouns)
     add_explain(nouns)
     add_console(nouns)

@@ -1,7 +1,10 @@
 """`tailrace serve`, and the commands that inspect a running broker.
 
 serving_arguments.py   options of `serve`, `top` and `explain`
-serve.py               `serve`: a broker as a process
+serve.py               `serve`: the settings, and the choice between one broker and several
+serve_broker.py        one broker in this process
+serve_shards.py        several brokers as one node
+shard_process.py       the program of each of them
 container.py           a broker in a container, with its settings from KAFKA_… variables
 log_format.py          log lines as text or JSON
 top.py                 `top`: current activity, refreshed in place

@@ -23,10 +23,12 @@ _PLAIN: Final = re.compile(r"[^\s\"=\x00-\x1f\x7f]+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def set_up_logging(level: str, form: str) -> None:
-    """Log to standard error, in the given format."""
+def set_up_logging(level: str, form: str, shard: int | None = None) -> None:
+    """Log to standard error, in the given format. The number of a shard becomes a field of each line."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    if shard is not None:
+        handler.addFilter(lambda record: _add_field(record, "shard", shard))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
@@ -53,6 +55,11 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _add_field(record: logging.LogRecord, name: str, value: object) -> bool:
+    setattr(record, FIELDS, {name: value, **_fields(record)})
+    return True
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""`tailrace serve`: run a broker as a process.
+"""`tailrace serve`: run a broker as a process, or several as shards of one node.
 
 Settings come from --config, then from --data, --host and --port, then from -o; a later source overrides an earlier one.
 When clients can connect, one line with the addresses is printed to standard output. Warnings and the log go to standard
@@ -10,33 +10,20 @@ SIGTERM or SIGINT stops the broker cleanly, with status 0. A second signal does 
 from __future__ import annotations
 
 import argparse
-import logging
-import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.startup.open_broker import REFUSALS
 from tailrace.cli.connection.properties_file import read_properties
-from tailrace.cli.console.beside_broker import ConsoleBeside, local_address
+from tailrace.cli.console.beside_broker import ConsoleBeside
 from tailrace.cli.errors import CommandError
 from tailrace.cli.serving.log_format import set_up_logging
-from tailrace.log.disk.files import DiskFiles
-from tailrace.metadata.storage.storage_format import is_formatted
-from tailrace.model.kernel_forms import describe_kernels
-from tailrace.model.log_fields import fields
-from tailrace.node.serving import broker_builder, has_telemetry, server_settings, split_settings, umask_of
-from tailrace.server.run_broker import run_broker
-from tailrace.server.server import Server
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
-FAILED: Final = 1
-CANNOT_START: Final = 2
-_log = logging.getLogger("tailrace.serve")
+SHARDS_KEY: Final = "tailrace.shards"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,67 +31,14 @@ def run(options: argparse.Namespace) -> int:
     set_up_logging(options.log_level, options.log_format)
     properties = gather_properties(options)
     console = _console(options)
-    has_served = False
+    # Of the two modules only one is imported: the parent of shards is not a broker, and a broker has no shards.
+    if properties.get(SHARDS_KEY, "1") == "1":
+        from tailrace.cli.serving.serve_broker import serve_broker
 
-    def report_ready(server: Server) -> None:
-        nonlocal has_served
-        has_served = True
-        places = ", ".join(map(str, server.endpoints))
-        metrics = None if server.metrics is None else f"http://{server.metrics.address}/metrics"
-        took_ms = (time.perf_counter() - began) * 1000
-        _log.info(
-            "clients can connect",
-            extra=fields(
-                listeners=places,
-                advertised=", ".join(map(str, server.advertised)),
-                metrics=metrics,
-                log_dirs=properties["log.dirs"],
-                took_ms=took_ms,
-            ),
-        )
-        if metrics is not None:
-            places += f", metrics on {metrics},"
-        how = f"{took_ms:.0f} ms, {describe_kernels()}"
-        print(f"tailrace serves {places} from {properties['log.dirs']} ({how})", flush=True)
-        if options.ready_line is not None:
-            print(options.ready_line, flush=True)
-        if console is not None:
-            _start(console, server, config)
+        return serve_broker(options, properties, console, began)
+    from tailrace.cli.serving.serve_shards import serve_shards
 
-    try:
-        config, own_settings = split_settings(properties)
-        for warning in config.warnings:
-            _log.warning("%s", warning)
-        if options.add_scram and config.roles.is_broker_only:
-            raise CommandError(
-                "--add-scram works only for a standalone node: use kafka-configs for the credentials of a cluster"
-            )
-        if console is not None:
-            console.check_listeners([one.security_protocol for one in config.listeners])
-        if any(is_formatted(DiskFiles(), path) for path in config.log_dirs):
-            _warn_without_effect(options)
-        umask = umask_of(own_settings)
-        os.umask(umask)
-        build = broker_builder(
-            config,
-            umask=umask,
-            telemetry=has_telemetry(own_settings),
-            credentials=read_credentials(options.add_scram),
-            cluster_id=options.cluster_id,
-        )
-        run_broker(build, server_settings(config, own_settings), on_ready=report_ready)
-    except REFUSALS as error:
-        raise CommandError(str(error), status=FAILED if has_served else CANNOT_START) from error
-    finally:
-        if console is not None:
-            console.stop()
-    return 0
-
-
-def _start(console: ConsoleBeside, server: Server, config: BrokerConfig) -> None:
-    protocols = {one.name: one.security_protocol for one in config.listeners}
-    listeners = [(protocols[one.name], local_address(one.host, one.port)) for one in server.endpoints]
-    console.start(listeners, config.log_dirs, None if server.metrics is None else server.metrics.address)
+    return serve_shards(options, properties, console, began)
 
 
 def _console(options: argparse.Namespace) -> ConsoleBeside | None:
@@ -117,12 +51,16 @@ def _console(options: argparse.Namespace) -> ConsoleBeside | None:
     return None
 
 
-def _warn_without_effect(options: argparse.Namespace) -> None:
-    """Log a warning for each option that has an effect only on a new directory."""
-    if options.add_scram:
-        _log.warning("--add-scram has no effect on an existing directory; change its credentials with kafka-configs")
-    if options.cluster_id is not None:
-        _log.warning("--cluster-id has no effect on an existing directory, which keeps its cluster id")
+def print_ready(
+    listeners: Iterable[object], metrics: str | None, log_dirs: str, how: str, ready_line: str | None
+) -> None:
+    """Print the addresses, and the line for programs that wait."""
+    places = ", ".join(map(str, listeners))
+    if metrics is not None:
+        places += f", metrics on {metrics},"
+    print(f"tailrace serves {places} from {log_dirs} ({how})", flush=True)
+    if ready_line is not None:
+        print(ready_line, flush=True)
 
 
 def read_credentials(sources: Sequence[str]) -> list[str]:
@@ -161,6 +99,10 @@ def gather_properties(options: argparse.Namespace) -> dict[str, str]:
         properties["tailrace.metrics.port"] = str(options.metrics_port)
     elif options.console is not None:
         properties.setdefault("tailrace.metrics.port", "0")  # the console shows the traffic
+    if options.shards is not None:
+        if SHARDS_KEY in chosen:
+            raise CommandError(f"--shards and -o {SHARDS_KEY} set the same property: give only one of them")
+        properties[SHARDS_KEY] = str(options.shards)
     properties.update(chosen)
     if "log.dirs" not in properties:
         if "log.dir" not in properties:

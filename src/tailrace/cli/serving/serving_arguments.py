@@ -53,10 +53,21 @@ def add_serve(nouns: Parsers) -> None:
         default=[],
         help="a broker setting (may be repeated)",
     )
+    serve.add_argument(
+        "--shards",
+        metavar="N",
+        type=_shards,
+        help="number of broker processes, to use more than one core: each has a port (PORT, PORT+1, …) and a folder in "
+        "the data directory; auto: one per core (default: 1)",
+    )
     _add_new_directory(serve)
     add_console_options(serve)
     _add_output(serve)
     serve.set_defaults(run="tailrace.cli.serving.serve:run")
+
+
+def _shards(text: str) -> int | str:
+    return text if text == "auto" else positive(text)
 
 
 def _add_new_directory(serve: argparse.ArgumentParser) -> None:

@@ -61,7 +61,11 @@ class Reading:
 def read_metrics(scrape: Scrape, source: str, now_s: float) -> Reading:
     """Make a reading from a broker's /metrics."""
     build = next(iter(scrape.samples("tailrace_build_info")), None)
-    started_s = scrape.value("process_start_time_seconds", now_s)
+    started_s = min((one.value for one in scrape.samples("process_start_time_seconds")), default=now_s)
+    topics = max((one.value for one in scrape.samples("kafka_controller_kafkacontroller_globaltopiccount")), default=0)
+    shards = int(scrape.value("tailrace_shards"))
+    if shards:
+        scrape = scrape.without("shard")
     replicas = "kafka_server_replicamanager_"
     reading = Reading(time_s=now_s, source=source, cpu_s=scrape.value("process_cpu_seconds_total"))
     reading.facts = {
@@ -72,7 +76,7 @@ def read_metrics(scrape: Scrape, source: str, now_s: float) -> Reading:
         "connections": int(scrape.sum("kafka_server_socket_server_metrics_connection_count")),
         "waiting": int(scrape.sum("kafka_server_delayedoperationpurgatory_purgatorysize")),
         "fetch_sessions": int(scrape.value("kafka_server_fetchsessioncache_numincrementalfetchsessions")),
-        "topics": int(scrape.value("kafka_controller_kafkacontroller_globaltopiccount")),
+        "topics": int(topics),
         "partitions": int(scrape.value(replicas + "partitioncount")),
         "under_replicated": int(scrape.value(replicas + "underreplicatedpartitions")),
         "offline": int(scrape.value(replicas + "offlinereplicacount")),
@@ -84,6 +88,8 @@ def read_metrics(scrape: Scrape, source: str, now_s: float) -> Reading:
         "requests": scrape.sum(REQUESTS + "requests_total"),
         "idle_s": scrape.value("tailrace_loop_idle_seconds_total"),
     }
+    if shards:
+        reading.facts["shards"] = shards
     _read_apis(scrape, reading)
     _read_topics(scrape, reading)
     reading.throttled = _throttled(scrape)

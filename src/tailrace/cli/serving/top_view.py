@@ -24,7 +24,8 @@ def compare(before: Reading, now: Reading) -> dict[str, Any]:
     rates = {f"{name}_per_s": rate(value, before.counters.get(name, 0.0)) for name, value in now.counters.items()}
     view: dict[str, Any] = {"source": now.source, "interval_s": seconds, "facts": dict(now.facts)}
     if "idle_s_per_s" in rates:
-        view["facts"]["loop_busy"] = 1.0 - min(rates.pop("idle_s_per_s"), 1.0)
+        idle = rates.pop("idle_s_per_s") / now.facts.get("shards", 1)
+        view["facts"]["loop_busy"] = 1.0 - min(idle, 1.0)
     if now.cpu_s is not None and before.cpu_s is not None:
         view["facts"]["cpu"] = rate(now.cpu_s, before.cpu_s)
     view["rates"] = rates
@@ -169,6 +170,7 @@ def _facts(view: dict[str, Any]) -> list[str]:
         lines.append(
             [
                 f"up {hours}:{minutes:02d}:{seconds:02d}",
+                *([count_text(facts["shards"], "shard")] if "shards" in facts else []),
                 f"cpu {100 * facts.get('cpu', 0.0):.0f}%",
                 f"loop busy {100 * facts.get('loop_busy', 0.0):.0f}%",
                 f"memory {size_text(facts['memory_bytes'])}",

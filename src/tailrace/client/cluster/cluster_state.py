@@ -24,15 +24,17 @@ from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.metadata import NO_LEADER, Broker, PartitionMetadata, TopicMetadata
 from tailrace.client.cluster.quorum import Quorum, QuorumReplica, describe_quorum
 from tailrace.client.cluster.replicas import Reassignment, ask_brokers, end_offsets, reassignments
-from tailrace.client.configs import topic_config_values
+from tailrace.client.configs import Resource, describe_configs, topic_config_values
 from tailrace.client.errors import ClientError, UnsupportedByBroker, code_text
 from tailrace.client.network.address import Address
 from tailrace.client.offsets import latest_offsets
 from tailrace.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+from tailrace.model.listener_settings import SHARDS_LISTENER
 from tailrace.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 # A controller fetches from the leader at least twice a second. After this time without a fetch it counts as lost.
 VOTER_IS_LOST_MS: Final = 10_000
+_BETWEEN_BROKERS: Final = "inter.broker.listener.name"
 _NOT_MOVING: Final = Reassignment((), (), ())
 
 
@@ -115,6 +117,7 @@ class ClusterState:
     quorum: Quorum | None  # None if the cluster is too old for DescribeQuorum
     brokers: tuple[BrokerState, ...]
     partitions: tuple[PartitionState, ...]
+    has_shards: bool = False  # the brokers are the shards of one node
 
     @cached_property
     def offline(self) -> list[PartitionState]:
@@ -186,7 +189,20 @@ def read_cluster_state(cluster: ClusterClient, names: Sequence[str] = ()) -> Clu
         quorum = describe_quorum(cluster)
     except UnsupportedByBroker:
         quorum = None
-    return ClusterState(cluster.metadata.cluster_id, quorum, _brokers(cluster, partitions), partitions)
+    brokers = _brokers(cluster, partitions)
+    return ClusterState(cluster.metadata.cluster_id, quorum, brokers, partitions, has_shards(cluster))
+
+
+def has_shards(cluster: ClusterClient) -> bool:
+    """Return True if the brokers are the shards of one node: these connect to each other through their own listener."""
+    node_id = min(cluster.metadata.brokers, default=None)
+    if node_id is None:
+        return False
+    try:
+        found = describe_configs(cluster, Resource.broker(node_id), [_BETWEEN_BROKERS])
+    except ClientError:
+        return False  # the broker is too old, or the client may not read its configs
+    return any(one.name == _BETWEEN_BROKERS and one.value == SHARDS_LISTENER for one in found)
 
 
 def _partition(

@@ -48,10 +48,10 @@ def plan_assignment(
             node = min((node for node in brokers if node not in replicas), key=lambda node: load[node])
             replicas.append(node)
             load[node] += 1
-    return _with_balanced_leaders(plan, brokers)
+    return with_balanced_leaders(plan, brokers)
 
 
-def _with_balanced_leaders(
+def with_balanced_leaders(
     plan: dict[TopicPartition, list[BrokerId]], brokers: Sequence[BrokerId]
 ) -> dict[TopicPartition, list[BrokerId]]:
     """Put the replica first whose broker is the preferred leader of the fewest partitions."""

@@ -15,5 +15,6 @@ takes long has a `run` for any thread and an `apply` for the thread that changes
     sealed_flush.py           SealedFlush and LogFlush: fsync as background work
     epoch_writes.py           EpochWrites: leader epoch files as background work
     serial_work.py            SerialWork: background work in order
+    shards_file.py            `shards.json`: a directory with the data of several brokers
     bulk_load_proposal.py     the files of a bulk load for a broker that is running
 """

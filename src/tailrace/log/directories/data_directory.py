@@ -7,9 +7,10 @@ are those of the parent directory, if there are any.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+from tailrace.log.directories.shards_file import SHARDS_FILE, ShardedDirectory, read_shards, shard_folder
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint, DirectoryIdentity, read_clean_shutdown, read_offsets
 from tailrace.log.disk.files import Entry, Files, join
@@ -70,6 +71,8 @@ def read_data_directory(files: Files, path: str) -> DataDirectory:
     """Return the partitions of a data directory, or the one of a partition's folder. Raise OSError if it cannot be
     listed."""
     entries = files.entries(path)
+    if any(entry.name == SHARDS_FILE for entry in entries):
+        return _read_shards(files, path, {entry.name for entry in entries})
     if any(file_names.parse_segment_file(entry.name) for entry in entries) or _looks_like_partition(path, entries):
         return _look_at_partition(files, path)
     directory = _read_directory(files, path, entries)
@@ -79,6 +82,22 @@ def read_data_directory(files: Files, path: str) -> DataDirectory:
             f"{path} is not a data directory: it has no topic-N folder, no segment and no checkpoint"
         )
     return directory
+
+
+def _read_shards(files: Files, path: str, names: Collection[str]) -> DataDirectory:
+    """Return the partitions of all shards as those of one directory."""
+    try:
+        folders = [shard_folder(path, number) for number in range(1, read_shards(files, path) + 1)]
+    except ShardedDirectory as error:
+        raise NotADataDirectory(str(error)) from error
+    shards = [read_data_directory(files, one) for one in folders if one.rpartition("/")[2] in names]
+    together = DataDirectory(path, all(one.is_clean for one in shards), shards[0].identity if shards else None)
+    for one in shards:
+        together.folders += one.folders
+        together.findings += one.findings
+        for name, offsets in one.checkpoints.items():
+            together.checkpoints.setdefault(name, {}).update(offsets)
+    return together
 
 
 def _looks_like_partition(path: str, entries: list[Entry]) -> bool:

@@ -10,7 +10,7 @@ from tailrace.model.ids import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-_OTHER_FOLDERS = {f"{file_names.CLUSTER_METADATA_TOPIC}-0", "remote-log-index-cache"}
+_OTHER_FOLDERS = {f"{file_names.CLUSTER_METADATA_TOPIC}-0", file_names.REMOTE_INDEXES}
 
 
 def partition_folders(files: Files, path: str) -> tuple[list[tuple[str, TopicPartition]], list[str]]:

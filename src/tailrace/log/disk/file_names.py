@@ -43,6 +43,7 @@ LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 DIRECTORY_LOCK = ".lock"
+REMOTE_INDEXES = "remote-log-index-cache"
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 

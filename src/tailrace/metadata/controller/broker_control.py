@@ -262,15 +262,7 @@ class BrokerControl:
     def tick(self, now_ms: int) -> None:
         """Fence silent brokers, and do the periodic work that is due."""
         for broker_id, epoch in self._sessions.expired(now_ms):
-            known = self._log.image.brokers.get(broker_id)
-            if known is not None and known.epoch == epoch and not known.fenced:
-                _log.warning("broker fenced: its session has expired", extra=fields(broker=broker_id, epoch=epoch))
-                later = self._sweep.is_needed()
-                self._commit(plan_fence(self._state(), broker_id, later=later).records, now_ms, atomic=False)
-                if later:
-                    self._sweep.start()
-                self._sessions.note_read(broker_id, -1, is_fenced=True)
-            self._sessions.end(broker_id, epoch)
+            self._end_session(broker_id, epoch, "its session has expired", now_ms)
         self._sweep.tick(now_ms)
         if self._unclean_ms is not None and now_ms >= self._unclean_ms:
             is_more = self._run(plan_unclean_elections, now_ms)
@@ -281,6 +273,23 @@ class BrokerControl:
             self._balanced = None if is_more else self._log.image.topics
             self._balance_ms = now_ms if is_more else now_ms + self._settings.balance_interval_ms
         self._write_when_idle(now_ms)
+
+    def broker_ended(self, broker_id: BrokerId, now_ms: int) -> None:
+        """Fence a broker whose process has ended. The next one need not wait until the session expires."""
+        known = self._log.image.brokers.get(broker_id)
+        if known is not None:
+            self._end_session(broker_id, known.epoch, "its process has ended", now_ms)
+
+    def _end_session(self, broker_id: BrokerId, epoch: int, reason: str, now_ms: int) -> None:
+        known = self._log.image.brokers.get(broker_id)
+        if known is not None and known.epoch == epoch and not known.fenced:
+            _log.warning("broker fenced: %s", reason, extra=fields(broker=broker_id, epoch=epoch))
+            later = self._sweep.is_needed()
+            self._commit(plan_fence(self._state(), broker_id, later=later).records, now_ms, atomic=False)
+            if later:
+                self._sweep.start()
+            self._sessions.note_read(broker_id, -1, is_fenced=True)
+        self._sessions.end(broker_id, epoch)
 
     def _run(self, plan: Callable[[ControlState], tuple[list[Message], bool]], now_ms: int) -> bool:
         records, is_more = plan(self._state())

@@ -1,8 +1,8 @@
 """Listener: one endpoint that clients connect to.
 
 It is bound first, so that its port is known, and listens when the broker is ready. In between clients are refused
-instead of waiting. An empty host means every interface, of both IP versions if the system can. A name is resolved, IPv4
-before IPv6.
+instead of waiting. A parent process may have bound the socket (`ServerSettings.inherited`). An empty host means every
+interface, of both IP versions if the system can. A name is resolved, IPv4 before IPv6.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class AcceptedSocket(NamedTuple):
 class Listener:
     def __init__(self, endpoint: Endpoint, settings: ServerSettings) -> None:
         self._settings = settings
-        self._socket = _bind(endpoint, settings.receive_buffer_bytes)
+        descriptor = settings.inherited.get(endpoint.name)
+        self._socket = bind(endpoint, settings.receive_buffer_bytes) if descriptor is None else _inherit(descriptor)
         self.endpoint = endpoint._replace(port=self._socket.getsockname()[1])
         self.name = endpoint.name
         self.descriptor = self._socket.fileno()
@@ -53,7 +54,14 @@ class Listener:
         self._socket.close()
 
 
-def _bind(endpoint: Endpoint, receive_buffer_bytes: int) -> socket.socket:
+def _inherit(descriptor: int) -> socket.socket:
+    listening = socket.socket(fileno=descriptor)
+    listening.setblocking(False)
+    return listening
+
+
+def bind(endpoint: Endpoint, receive_buffer_bytes: int = SYSTEM_DEFAULT) -> socket.socket:
+    """Return a socket at the address. It does not listen yet."""
     try:
         family, host = _place(endpoint.host)
     except UnicodeError:

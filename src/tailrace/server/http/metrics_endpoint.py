@@ -27,7 +27,7 @@ from tailrace.metrics.exposition import content_type, pieces
 from tailrace.metrics.families import Family
 from tailrace.model.errors import KafkaError
 from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
-from tailrace.server.broker_interface import BrokerCore
+from tailrace.server.broker_interface import Observed
 from tailrace.server.connections.listener import Listener
 from tailrace.server.loop.poll import READABLE, WRITABLE, Poll, forget
 
@@ -47,7 +47,7 @@ class MetricsEndpoint:
         listener: Listener | None,
         poll: Poll,
         families: Callable[[], Iterable[Family]],
-        broker: BrokerCore,
+        broker: Observed,
         clock_ms: Callable[[], int],
     ) -> None:
         """Without a listener the endpoint does nothing."""

@@ -31,7 +31,6 @@ from tailrace.tiers.stores.remote_store import IndexKind, RemoteResourceNotFound
 
 _log = logging.getLogger(__name__)
 
-FOLDER: Final = "remote-log-index-cache"
 _LOADING: Final = ".loading"  # a start removes such files
 _NAME = re.compile(r"([0-9]+_[A-Za-z0-9_-]{22})(\.index|\.timeindex|\.txnindex)")
 
@@ -61,7 +60,7 @@ class IndexCache:
     def __init__(self, files: Files, directory: str, size_max: Callable[[], int], ttl_ms: int, now_ms: int) -> None:
         """`directory` is the first log directory. `size_max` returns the current limit. A negative `ttl_ms` is none."""
         self._files = files
-        self.folder = join(directory, FOLDER)
+        self.folder = join(directory, file_names.REMOTE_INDEXES)
         self._size_max = size_max
         self._ttl_ms = ttl_ms
         self._uses: dict[str, _Use] = {}  # by name, the least recently used first

@@ -6,8 +6,9 @@ import json
 import logging
 import sys
 
-from tailrace.cli.serving.log_format import JsonLines, TextLines
+from tailrace.cli.serving.log_format import JsonLines, TextLines, set_up_logging
 from tailrace.model.log_fields import fields
+from tests.support.command import unchanged_process
 
 
 def record(message: str = "topic created", **about: object) -> logging.LogRecord:
@@ -58,3 +59,15 @@ def test_a_traceback_is_logged_in_text_and_json() -> None:
         made.exc_info = sys.exc_info()
     assert "ValueError: why" in TextLines().format(made)
     assert "ValueError: why" in json.loads(JsonLines().format(made))["exception"]
+
+
+def test_lines_of_a_shard_have_its_number() -> None:
+    with unchanged_process():
+        set_up_logging("info", "text", 2)
+        (handler,) = logging.getLogger().handlers
+        line = record(topic="orders")
+        assert handler.filter(line)
+        assert handler.format(line).endswith("topic created shard=2 topic=orders")
+        plain = record()
+        handler.filter(plain)
+        assert handler.format(plain).endswith("topic created shard=2")

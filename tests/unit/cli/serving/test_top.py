@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -162,3 +163,22 @@ def test_throttled_clients_are_shown_with_their_quota_rate_and_pause() -> None:
     )
     assert heads[-2:] == ["PAUSE", "MS"]
     assert row == ["ada", "loader", "produce", "2.0", "KB/s", "250"]
+
+
+def test_the_shards_of_a_node_are_shown_as_one() -> None:
+    def page(text: str) -> str:
+        shards = [re.sub(r"^(\w+)(?:{(.*)})? ", rf'\1{{\2,shard="{one}"}} ', text, flags=re.M) for one in "12"]
+        return "tailrace_shards 2\n" + "".join(shards).replace("{,", "{")
+
+    now = read_metrics(Scrape(page(AFTER)), "here", 1_002.0)
+    alone = read_metrics(Scrape(AFTER), "here", 1_002.0)
+    assert now.facts["shards"] == 2
+    assert now.facts["uptime_s"] == alone.facts["uptime_s"]
+    assert now.facts["topics"] == alone.facts["topics"]
+    assert now.facts["connections"] == 2 * alone.facts["connections"]
+    assert now.counters["bytes_in"] == 2 * alone.counters["bytes_in"]
+    assert now.apis["Fetch"].requests == 2 * alone.apis["Fetch"].requests
+    before = read_metrics(Scrape(page(BEFORE)), "here", 1_000.0)
+    view = compare(before, now)
+    assert view["facts"]["loop_busy"] == compare(read_metrics(Scrape(BEFORE), "", 1_000.0), alone)["facts"]["loop_busy"]
+    assert "2 shards" in show(view, "12:00:00")[1]
