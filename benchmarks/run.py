@@ -19,7 +19,7 @@ from benchmarks.broker.load import LoadUnavailable
 from benchmarks.measure import Section, page, table
 from tests.support.kafka_install import KafkaUnavailable
 
-LOG = ("append", "lookup", "open", "recovery", "compaction", "handling")
+LOG = ("append", "lookup", "open", "recovery", "compaction", "handling", "shards")
 BROKER = tuple(f"broker.{part}" for part in broker.PARTS)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 

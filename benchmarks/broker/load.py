@@ -77,9 +77,13 @@ def run_requests(
     max_bytes: float = 1e12,
     epoch_at: int = -1,
     error_at: Sequence[int] = (),
+    name: str = "requests",
 ) -> LoadResult:
-    """Send frames repeatedly, with `in_flight` unanswered requests on each connection."""
-    path = _frames_file("requests", frames)
+    """Send frames repeatedly, with `in_flight` unanswered requests on each connection.
+
+    Generators that run at once need different names for their files of frames.
+    """
+    path = _frames_file(name, frames)
     return _run("requests", port, connections, in_flight, seconds, max_bytes, path, epoch_at, *error_at)
 
 
