@@ -1,4 +1,4 @@
-"""`tailrace cluster`, `reassign`, `shards`, `elect`, `tier` and `migrate`.
+"""`tailrace cluster`, `reassign`, `elect`, `tier` and `migrate`.
 
 cluster_arguments.py     options of `cluster`
 cluster_up.py            `cluster up`: Kafka's controllers and Tailrace brokers on this machine, until Ctrl-C
@@ -8,8 +8,6 @@ spark_queries.py         `cluster queries`: Spark queries that read and write, a
 reassign_arguments.py    options of `reassign` and `elect`
 reassign.py              `reassign`: plan, apply, status, cancel and unthrottle moves of partitions
 assignment_file.py       the JSON file of a reassignment
-shards_arguments.py      options of `shards`
-shards.py                `shards rebalance`: spread partitions evenly over the shards of a node
 elect.py                 `elect`: preferred and unclean leader elections
 tier_arguments.py        options of `tier`
 tier.py                  `tier`: files in a remote store that no segment needs

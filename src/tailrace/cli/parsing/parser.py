@@ -17,7 +17,6 @@ from tailrace.cli.admin.transactions_arguments import add_transactions
 from tailrace.cli.cluster.cluster_arguments import add_cluster_noun
 from tailrace.cli.cluster.migrate_arguments import add_migrate
 from tailrace.cli.cluster.reassign_arguments import add_elect, add_reassign
-from tailrace.cli.cluster.shards_arguments import add_shards
 from tailrace.cli.cluster.tier_arguments import add_tier
 from tailrace.cli.console.console_arguments import add_console
 from tailrace.cli.jobs.job_arguments import add_job
@@ -26,6 +25,7 @@ from tailrace.cli.parsing.command_parser import CommandParser
 from tailrace.cli.parsing.options import Parsers, described
 from tailrace.cli.records.records_arguments import add_consume, add_produce
 from tailrace.cli.serving.serving_arguments import add_explain, add_serve, add_top
+from tailrace.cli.serving.shards_arguments import add_shards
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -5,6 +5,8 @@ serve.py               `serve`: the settings, and the choice between one broker 
 serve_broker.py        one broker in this process
 serve_shards.py        several brokers as one node
 shard_process.py       the program of each of them
+shards_arguments.py    options of `shards`
+rebalance_shards.py    `shards rebalance`: spread partitions evenly over the shards of a node
 container.py           a broker in a container, with its settings from KAFKA_… variables
 log_format.py          log lines as text or JSON
 top.py                 `top`: current activity, refreshed in place

@@ -11,7 +11,7 @@ from tailrace.client.cluster.cluster_state import has_shards
 from tailrace.client.cluster.even_assignment import plan_even
 
 
-def run_rebalance(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     with connected(options) as cluster:
         if not has_shards(cluster):
             raise CommandError(

@@ -39,4 +39,4 @@ def add_shards(nouns: Parsers) -> None:
     add_moving(parser)
     add_cluster(parser)
     add_json(parser, "one JSON document")
-    parser.set_defaults(run="tailrace.cli.cluster.shards:run_rebalance")
+    parser.set_defaults(run="tailrace.cli.serving.rebalance_shards:run")
