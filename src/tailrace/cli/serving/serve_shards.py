@@ -16,9 +16,9 @@ from tailrace.log.directories.shards_file import ShardedDirectory, read_shards
 from tailrace.log.disk.files import DiskFiles
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.node.shards.run_shards import ShardOptions, ShardRun, ShardsFailed
-from tailrace.node.shards.shard_settings import check_shardable, data_dirs
+from tailrace.node.shards.shard_settings import check_shardable, client_listeners, data_dirs
 from tailrace.node.umask import umask_of
-from tailrace.server.connections.endpoints import parse_endpoints, parse_protocol_map, protocols_of
+from tailrace.server.connections.endpoints import Endpoint, parse_endpoints, parse_protocol_map, protocols_of
 
 if TYPE_CHECKING:
     from tailrace.node.shards.metrics_server import MetricsServer
@@ -39,6 +39,9 @@ def serve_shards(
             from tailrace.cli.serving.serve_broker import serve_broker
 
             return serve_broker(options, properties, console, began)
+        if console is not None:
+            clients = [str(one) for one in client_listeners(properties, "listeners", 1)]
+            console.check_listeners([protocol for _, protocol in _secured(properties, clients)])
         shards = ShardRun(
             properties, count, _shard_options(options, properties), has_metrics=METRICS_PORT in properties
         )
@@ -115,7 +118,12 @@ def _start(
     console: ConsoleBeside, properties: Mapping[str, str], listeners: Sequence[str], metrics: str | None
 ) -> None:
     """Start the console with the listeners of the first shard."""
+    pairs = [(protocol, local_address(one.host, one.port)) for one, protocol in _secured(properties, listeners)]
+    console.start(pairs, data_dirs(properties), metrics)
+
+
+def _secured(properties: Mapping[str, str], listeners: Sequence[str]) -> list[tuple[Endpoint, str]]:
+    """Return listeners with their security protocols."""
     endpoints = parse_endpoints("listeners", ",".join(listeners))
     protocols = protocols_of(endpoints, parse_protocol_map(properties.get("listener.security.protocol.map", "")))
-    pairs = [(protocols[one.name], local_address(one.host, one.port)) for one in endpoints]
-    console.start(pairs, data_dirs(properties)[0], metrics)
+    return [(one, protocols[one.name]) for one in endpoints]
