@@ -242,6 +242,9 @@ def test_other_users_of_the_machine_cannot_use_the_listeners_between_shards(tmp_
         assert b"password" not in words
         for path in process.data.rglob("*"):
             assert not path.is_file() or b"tailrace-shard-" not in path.read_bytes(), path
+        assert process.stop() == 0
+        lines = [json.loads(line) for line in process.errors.splitlines()]  # nothing but log lines, also at the end
+        assert not [one for one in lines if one["level"] != "info" and one["logger"] == "tailrace.shards"]
 
 
 @pytest.mark.slow

@@ -37,6 +37,11 @@ class ChildProcess:
         return self.status is None
 
     @property
+    def has_succeeded(self) -> bool:
+        """True if the process has ended with status 0."""
+        return self.status == 0
+
+    @property
     def ending(self) -> str:
         """The end of the process as text, such as "ended with status 1"."""
         status = self.status

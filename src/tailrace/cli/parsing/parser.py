@@ -24,8 +24,7 @@ from tailrace.cli.log.log_arguments import add_log
 from tailrace.cli.parsing.command_parser import CommandParser
 from tailrace.cli.parsing.options import Parsers, described
 from tailrace.cli.records.records_arguments import add_consume, add_produce
-from tailrace.cli.serving.serving_arguments import add_explain, add_serve, add_top
-from tailrace.cli.serving.shards_arguments import add_shards
+from tailrace.cli.serving.serving_arguments import add_explain, add_serve, add_shards, add_top
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,11 +1,11 @@
 """`tailrace serve`, and the commands that inspect a running broker.
 
-serving_arguments.py   options of `serve`, `top` and `explain`
+serving_arguments.py   options of `serve`, `shards`, `top` and `explain`
 serve.py               `serve`: the settings, and the choice between one broker and several
 serve_broker.py        one broker in this process
 serve_shards.py        several brokers as one node
 shard_process.py       the program of each of them
-shards_arguments.py    options of `shards`
+serve_start.py         what both need: the credentials of a new directory, and the line that reports the start
 rebalance_shards.py    `shards rebalance`: spread partitions evenly over the shards of a node
 container.py           a broker in a container, with its settings from KAFKA_… variables
 log_format.py          log lines as text or JSON

@@ -10,20 +10,18 @@ SIGTERM or SIGINT stops the broker cleanly, with status 0. A second signal does 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Final
 
 from tailrace.cli.connection.properties_file import read_properties
 from tailrace.cli.console.beside_broker import ConsoleBeside
 from tailrace.cli.errors import CommandError
 from tailrace.cli.serving.log_format import set_up_logging
+from tailrace.cli.serving.serve_start import SHARDS_KEY
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
-SHARDS_KEY: Final = "tailrace.shards"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -49,36 +47,6 @@ def _console(options: argparse.Namespace) -> ConsoleBeside | None:
         if name.startswith("console_") and value not in (None, False, []):
             raise CommandError(f"--{name.replace('_', '-')} needs --console")
     return None
-
-
-def print_ready(
-    listeners: Iterable[object], metrics: str | None, log_dirs: str, how: str, ready_line: str | None
-) -> None:
-    """Print the addresses, and the line for programs that wait."""
-    places = ", ".join(map(str, listeners))
-    if metrics is not None:
-        places += f", metrics on {metrics},"
-    print(f"tailrace serves {places} from {log_dirs} ({how})", flush=True)
-    if ready_line is not None:
-        print(ready_line, flush=True)
-
-
-def read_credentials(sources: Sequence[str]) -> list[str]:
-    """Return the lines of files (@FILE) and of standard input (-)."""
-    lines: list[str] = []
-    for source in sources:
-        if source == "-":
-            text = sys.stdin.read()
-        elif source.startswith("@"):
-            text = Path(source[1:]).read_text(encoding="utf-8")
-        else:
-            raise CommandError(
-                "--add-scram: a password in an argument is visible to every user of this machine while the broker runs."
-                " Write the line into a file and give --add-scram @FILE, or give --add-scram - and write it to standard"
-                " input"
-            )
-        lines += [line for line in text.splitlines() if line.strip()]
-    return lines
 
 
 def gather_properties(options: argparse.Namespace) -> dict[str, str]:

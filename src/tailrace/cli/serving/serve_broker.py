@@ -14,7 +14,7 @@ from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup.open_broker import REFUSALS
 from tailrace.cli.console.beside_broker import ConsoleBeside, local_address
 from tailrace.cli.errors import CommandError
-from tailrace.cli.serving.serve import print_ready, read_credentials
+from tailrace.cli.serving.serve_start import print_ready, read_credentials
 from tailrace.log.disk.files import DiskFiles
 from tailrace.metadata.storage.storage_format import is_formatted
 from tailrace.model.kernel_forms import describe_kernels

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tailrace.cli.console.beside_broker import ConsoleBeside, local_address
 from tailrace.cli.errors import CommandError
-from tailrace.cli.serving.serve import SHARDS_KEY, print_ready, read_credentials
+from tailrace.cli.serving.serve_start import SHARDS_KEY, print_ready, read_credentials
 from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.log.directories.shards_file import ShardedDirectory, read_shards
 from tailrace.log.disk.files import DiskFiles

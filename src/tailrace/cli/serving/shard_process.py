@@ -15,7 +15,8 @@ import signal
 import sys
 import threading
 import time
-from typing import Any, Final, TextIO
+from collections.abc import Iterator
+from typing import Any, Final
 
 from tailrace.broker.broker import Broker
 from tailrace.cli.errors import CommandError, os_error_text
@@ -26,15 +27,17 @@ from tailrace.server.loop.clock import wall_clock_ms
 from tailrace.server.server import Server
 
 INTERNAL_ERROR: Final = 3
+_READ_BYTES: Final = 65_536
 _log = logging.getLogger("tailrace.serve")
 
 
 def main(number: int) -> int:
     began = time.perf_counter()
-    document = json.loads(sys.stdin.readline())
+    lines = _lines()
+    document = json.loads(next(lines))
     set_up_logging(document["logLevel"], document["logFormat"], number)
     try:
-        _serve(document, began)
+        _serve(document, lines, began)
     except CommandError as error:
         return _end(str(error), error.status)
     except OSError as error:
@@ -51,13 +54,13 @@ def _end(reason: str, status: int) -> int:
     return status
 
 
-def _serve(document: dict[str, Any], began: float) -> None:
+def _serve(document: dict[str, Any], notices: Iterator[str], began: float) -> None:
     brokers: list[Broker] = []
 
     def report_ready(server: Server) -> None:
         log_ready(server, document["properties"], began)
         threading.Thread(
-            target=_follow, args=(sys.stdin, server, brokers[0]), name="tailrace-parent", daemon=True
+            target=_follow, args=(notices, server, brokers[0]), name="tailrace-parent", daemon=True
         ).start()
         clients = [str(one) for one in server.endpoints if one.name in names]
         _report({"ready": {"listeners": clients, "kernels": describe_kernels()}})
@@ -68,7 +71,15 @@ def _serve(document: dict[str, Any], began: float) -> None:
     serve(config, own_settings, document["credentials"], document["clusterId"], report_ready, brokers.append)
 
 
-def _follow(notices: TextIO, server: Server, broker: Broker) -> None:
+def _lines() -> Iterator[str]:
+    """Yield the lines of standard input. A thread that waits inside `sys.stdin` would abort the end of the process."""
+    unread = b""
+    while data := os.read(0, _READ_BYTES):
+        *lines, unread = (unread + data).split(b"\n")
+        yield from (line.decode() for line in lines)
+
+
+def _follow(notices: Iterator[str], server: Server, broker: Broker) -> None:
     """Carry out the notices of the parent. Stop when the parent has ended."""
     for line in notices:
         word, _, broker_id = line.partition(" ")

@@ -13,6 +13,7 @@ class FakeShard:
         self.is_running = True
         self.is_ready = False
         self.ending = "ended with status 2"
+        self.has_succeeded = False
         self.stops = 0
         self.ended: list[int] = []  # the shards whose end was announced
         self.is_killed = self.is_closed = False
