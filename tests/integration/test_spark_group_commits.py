@@ -19,6 +19,9 @@ from tailrace.client.groups.group_offsets import committed_offsets
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.source.data_source import LogDataSource
 from tailrace.spark.source.errors import NotCommitted, WrongOption
+from tailrace.spark.source.group_commits import GroupCommits
+from tailrace.spark.source.options import WireOptions
+from tests.support.command import tailrace as command
 from tests.support.filled_topics import numbered, put
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_install import kafka_installation
@@ -79,3 +82,24 @@ def test_group_commits_need_a_cluster(tmp_path: Path) -> None:
     source = LogDataSource({"path": str(tmp_path), "subscribe": "t", "commitOffsetsToGroup": "g"})
     with pytest.raises(WrongOption, match=r"needs kafka\.bootstrap\.servers"):
         source.streamReader(default_struct())
+
+
+def test_cluster_queries_shows_the_batches_of_a_stream_and_an_export(bootstrap: str, tmp_path: Path) -> None:
+    put(bootstrap, "t", 0, numbered(5))
+    reader = stream(bootstrap, commitOffsetsToGroup="dashboard")
+    reader.commit({"t": {"0": 5, "1": 0}})
+    shown = command("cluster", "queries", "--bootstrap", bootstrap, "--json").json["reads"]
+    assert [(one["group"], one["batch"], one["batchOffsets"]) for one in shown] == [("dashboard", 1, None)]
+    put(bootstrap, "t", 1, numbered(12))
+    reader.commit({"t": {"0": 5, "1": 12}})
+    reader.stop()
+    export = GroupCommits("lake", WireOptions(bootstrap=bootstrap), table="lake.orders")
+    for end in (3, 5):
+        export.commit({T0: end, T1: 12})
+    export.close()
+    shown = command("cluster", "queries", "--bootstrap", bootstrap, "--json").json["reads"]
+    facts = ("group", "kind", "table", "topics", "lag", "batch", "batchOffsets")
+    assert [tuple(one[name] for name in facts) for one in shown] == [
+        ("dashboard", "stream", None, ["t"], 0, 2, 12),
+        ("lake", "table", "lake.orders", ["t"], 0, 2, 2),
+    ]

@@ -61,6 +61,7 @@ def start_stream(spark: Any, broker: Any, folder: Path) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_a_stream_a_sink_and_an_export_are_shown_with_their_batches(spark: Any, broker: Any, tmp_path: Path) -> None:
     stopped = threading.Event()
     query = start_stream(spark, broker, tmp_path)
