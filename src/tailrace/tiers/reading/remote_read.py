@@ -23,7 +23,7 @@ from tailrace.tiers.reading.index_cache import IndexCache, RemoteIndexes
 from tailrace.tiers.remote_partition import RemotePartition
 from tailrace.tiers.remote_segment import RemoteSegment
 from tailrace.tiers.steps import Beside, RemoteSteps
-from tailrace.tiers.stores.remote_store import RemoteStore
+from tailrace.tiers.stores.remote_store import RemoteStore, fetch_range
 
 _WALK_BYTES = 64 * 1024  # what is read beyond the limit, because the index is sparse
 _SEGMENTS_AT_MOST = 1_000  # without the offset; a segment of a topic that was compacted before may have no later record
@@ -87,13 +87,13 @@ def _read_segment(segment: RemoteSegment, ask: RemoteAsk, indexes: RemoteIndexes
     """Read the bytes from the batch on that reaches the offset, on any thread."""
     start = indexes.offsets.lookup(ask.offset).position
     limit = max(ask.max_bytes, 0)
-    data = store.fetch_segment(segment, start, start + min(limit, segment.size) + _WALK_BYTES)
+    data = fetch_range(store, segment, start, start + min(limit, segment.size) + _WALK_BYTES)
     position = 0
     while True:
         if len(data) - position < HEADER_SIZE and start + len(data) < segment.size:
             # The walk was longer than expected: continue after it.
-            start, position, data = start + position, 0, store.fetch_segment(
-                segment, start + position, start + position + min(limit, segment.size) + _WALK_BYTES
+            start, position, data = start + position, 0, fetch_range(
+                store, segment, start + position, start + position + min(limit, segment.size) + _WALK_BYTES
             )  # fmt: skip
         if position >= len(data):
             return _Found(indexes, None, b"")
@@ -116,7 +116,7 @@ def _read_segment(segment: RemoteSegment, ask: RemoteAsk, indexes: RemoteIndexes
     missing = min(wanted, segment.size - header.position) - len(found)
     if missing > 0:
         after = header.position + len(found)
-        found += store.fetch_segment(segment, after, after + missing)
+        found += fetch_range(store, segment, after, after + missing)
     return _Found(indexes, header, found)
 
 

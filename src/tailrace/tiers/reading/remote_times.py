@@ -17,7 +17,7 @@ from tailrace.tiers.reading.index_cache import IndexCache, RemoteIndexes
 from tailrace.tiers.remote_partition import RemotePartition
 from tailrace.tiers.remote_segment import RemoteSegment, RemoteSegmentState
 from tailrace.tiers.steps import Beside, RemoteSteps
-from tailrace.tiers.stores.remote_store import RemoteStore
+from tailrace.tiers.stores.remote_store import RemoteStore, fetch_range
 
 _CHUNK_BYTES = 1024 * 1024
 
@@ -67,12 +67,12 @@ def _search(
     inside = 0
     while position < segment.size:
         if len(data) - inside < min(_CHUNK_BYTES // 16, segment.size - position):
-            data, inside = store.fetch_segment(segment, position, position + _CHUNK_BYTES), 0
+            data, inside = fetch_range(store, segment, position, position + _CHUNK_BYTES), 0
         header = parse_header(data, inside, position, segment.size - position)
         if header.max_timestamp >= target and header.last_offset >= start:
             batch = data[inside : inside + header.size]
             if len(batch) < header.size:
-                batch = store.fetch_segment(segment, position, position + header.size)
+                batch = fetch_range(store, segment, position, position + header.size)
             found = BatchSearch(memoryview(batch), header, target, start, is_last=False).find()
             if found is not None:
                 return found

@@ -69,3 +69,18 @@ class RemoteStore(Protocol):
 
     def delete_segment(self, segment: RemoteSegment) -> None:
         """Delete all files of a segment, also of one that was copied in part. Do nothing if there are none."""
+
+
+def fetch_range(store: RemoteStore, segment: RemoteSegment, start: int, end: int) -> bytes:
+    """Return the bytes of a segment from `start` to `end`, or to its end. Raise RemoteStorageError if some are missing,
+    because the object in the store is not complete."""
+    end = min(end, segment.size)
+    if end <= start:
+        return b""
+    data = store.fetch_segment(segment, start, end)
+    if len(data) < end - start:
+        raise RemoteStorageError(
+            f"remote segment {segment.segment_id.text}: the store returned {len(data)} of {end - start} bytes at "
+            f"position {start}; the segment has {segment.size}"
+        )
+    return data
