@@ -162,6 +162,8 @@ class Broker:
 
     def close(self, now_ms: int) -> None:
         """Stop cleanly: flush all logs and mark each directory as cleanly closed."""
+        if self.services.remote_logs is not None:
+            self.services.remote_logs.close()
         controller = self.services.controller
         epoch = controller.stop_broker(now_ms)
         controller.close(now_ms)

@@ -12,6 +12,7 @@ from tailrace.broker.coordination.partition_writer import PartitionWriter
 from tailrace.broker.handling.throttling import windows_of
 from tailrace.broker.startup.environment import Environment, RemoteHost
 from tailrace.broker.storage.config_updates import ConfigUpdates
+from tailrace.broker.storage.remote.metadata_snapshot import SnapshotFile
 from tailrace.broker.storage.remote.metadata_topic import MetadataTopic
 from tailrace.broker.storage.remote.remote_environment import RemoteEnvironment
 from tailrace.broker.storage.remote.remote_logs import RemoteLogs
@@ -113,9 +114,9 @@ class _RemoteBuilder:
             task_interval_ms=remote.task_interval_ms,
             retry_ms=self._retry_ms,
         )
-        logs = RemoteLogs(
-            partitions, MetadataTopic(remote, self._controller, writer), indexes, settings, environment, now_ms
-        )
+        file = SnapshotFile(self._environment.files, self._config.log_dirs[0])
+        topic = MetadataTopic(remote, self._controller, writer, file)
+        logs = RemoteLogs(partitions, topic, indexes, settings, environment, now_ms)
         submit_read = partial(calls.submit, "read")
         reads = RemoteReads(
             partitions, logs.get, indexes, store, self._quota("fetch"), purgatory, submit_read, self._read_limits

@@ -17,7 +17,7 @@ import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.tiers.metadata.segment_records import SegmentUpdate
@@ -45,13 +45,45 @@ class UnknownSegment(Exception):
         super().__init__(f"no remote segment {segment_id.text} of {segment_id.topic}-{segment_id.partition} is known")
 
 
+class CacheState(NamedTuple):
+    """The contents of a cache. Each epoch has its readable segments by start offset, and the highest copied offset."""
+
+    segments: tuple[RemoteSegment, ...]
+    epochs: tuple[tuple[LeaderEpoch, tuple[RemoteSegmentId, ...], Offset | None], ...]
+
+
 class SegmentCache:
     def __init__(self) -> None:
         self._segments: dict[RemoteSegmentId, RemoteSegment] = {}
         self._epochs: dict[LeaderEpoch, _EpochSegments] = {}
 
+    def state(self) -> CacheState:
+        return CacheState(
+            tuple(self._segments.values()),
+            tuple((epoch, tuple(one.ids), one.highest) for epoch, one in self._epochs.items()),
+        )
+
+    def restore(self, state: CacheState) -> None:
+        """Replace the contents."""
+        self._segments = {one.segment_id: one for one in state.segments}
+        self._epochs = {}
+        for segment in state.segments:
+            for epoch, _ in segment.leader_epochs:
+                self._epoch(epoch).unreferenced.add(segment.segment_id)
+        for epoch, readable, highest in state.epochs:
+            segments = self._epoch(epoch)
+            segments.ids = list(readable)
+            segments.starts = [dict(self._segments[one].leader_epochs)[epoch] for one in readable]
+            segments.unreferenced -= set(readable)
+            segments.highest = highest
+
     def __len__(self) -> int:
         return len(self._segments)
+
+    @property
+    def has_epochs(self) -> bool:
+        """True if segments were ever added."""
+        return bool(self._epochs)
 
     def get(self, segment_id: RemoteSegmentId) -> RemoteSegment | None:
         return self._segments.get(segment_id)

@@ -2,7 +2,7 @@
 
 A record counts when the broker has read it from the topic. So a broker that starts again, or another leader, comes to
 the same state. The topic is created when the first tiered topic needs it, with as many replicas as the cluster has
-brokers, and with Kafka's settings.
+brokers, and with Kafka's settings. A start continues where the snapshot of the last one ends (`metadata_snapshot.py`).
 
 A record that cannot be decoded is skipped, with a line in the log.
 """
@@ -12,10 +12,18 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from tailrace.broker.config.remote_config import RemoteConfig
 from tailrace.broker.coordination.partition_writer import PartitionWriter
+from tailrace.broker.storage.remote.metadata_snapshot import (
+    LogKey,
+    MetadataSnapshot,
+    ReadTo,
+    SnapshotFile,
+    decode_log,
+)
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicId, TopicPartition
@@ -25,7 +33,7 @@ from tailrace.records.batch import LOG_OVERHEAD, PREFIX, RecordBatch
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.record import iter_records
 from tailrace.tiers.metadata.metadata_partition import metadata_partition
-from tailrace.tiers.metadata.segment_cache import SegmentCache, UnknownSegment
+from tailrace.tiers.metadata.segment_cache import CacheState, SegmentCache, UnknownSegment
 from tailrace.tiers.metadata.segment_records import REMOTE_LOG_METADATA, SegmentUpdate, decode_record
 from tailrace.tiers.remote_segment import RemoteSegment
 from tailrace.tiers.steps import Publish, Then
@@ -33,6 +41,7 @@ from tailrace.tiers.steps import Publish, Then
 _log = logging.getLogger(__name__)
 
 _PIECE_BYTES = 64 * 1024  # takes a few milliseconds
+_RECORDS_A_SNAPSHOT = 5_000
 
 
 class _Wait(NamedTuple):
@@ -41,8 +50,15 @@ class _Wait(NamedTuple):
 
 
 class MetadataTopic:
-    def __init__(self, config: RemoteConfig, controller: LocalController, writer: PartitionWriter) -> None:
+    def __init__(
+        self, config: RemoteConfig, controller: LocalController, writer: PartitionWriter, file: SnapshotFile
+    ) -> None:
         self._config = config
+        self._file = file
+        self._snapshot = file.read()  # the parts that are not in use yet
+        self._stored = {} if self._snapshot is None else dict(self._snapshot.logs)
+        self._crcs: dict[int, int] = {}  # by partition of the topic: the checksum of the last batch
+        self._unsaved = 0  # records since the last snapshot
         self._controller = controller
         self._writer = writer
         self._caches: dict[tuple[TopicId, int], SegmentCache] = {}
@@ -85,16 +101,68 @@ class MetadataTopic:
 
     def cache_of(self, topic_id: TopicId, partition: int) -> SegmentCache:
         """Return the remote segments of a partition, as far as the topic is read."""
-        return self._caches.setdefault((topic_id, partition), SegmentCache())
+        key = topic_id, partition
+        cache = self._caches.get(key)
+        if cache is None:
+            cache = self._caches[key] = SegmentCache()
+            stored = self._stored.pop(key, None)
+            state = None if stored is None else decode_log(stored)
+            if state is not None:
+                cache.restore(state)
+        return cache
 
-    def partitions_with_segments(self) -> Iterator[tuple[TopicId, int, SegmentCache]]:
-        for (topic_id, partition), cache in list(self._caches.items()):
-            if len(cache):
-                yield topic_id, partition, cache
+    def partitions_with_segments(self) -> list[LogKey]:
+        return [*self._stored, *(key for key, cache in self._caches.items() if len(cache))]
 
     def forget(self, topic_id: TopicId, partition: int) -> None:
         """Drop the segments of a partition that is deleted."""
         self._caches.pop((topic_id, partition), None)
+        self._stored.pop((topic_id, partition), None)
+
+    # The snapshot
+
+    @property
+    def is_snapshot_due(self) -> bool:
+        return self._unsaved >= _RECORDS_A_SNAPSHOT and self.is_read()
+
+    def take_snapshot(self) -> Callable[[], None]:
+        """Return a function that writes a snapshot of the present state. It may run on any thread."""
+        topic = self._controller.image.topics[REMOTE_LOG_METADATA]
+        positions = {number: ReadTo(self._positions[number], crc) for number, crc in self._crcs.items()}
+        states = {key: cache.state() for key, cache in self._caches.items() if len(cache) or cache.has_epochs}
+        snapshot = MetadataSnapshot(str(topic.topic_id), self.partition_count, positions, {**self._stored, **states})
+        self._unsaved = 0
+        return partial(self._file.write, snapshot)
+
+    def save(self) -> None:
+        """Write a snapshot at a clean stop, if there is anything new."""
+        if self._unsaved and self.is_read():
+            try:
+                self.take_snapshot()()
+            except OSError as error:
+                _log.warning("the snapshot of the remote metadata cannot be written: %s", error)
+
+    def _first_position(self, number: int, start: Offset, end: Offset) -> Offset:
+        """Return where to begin to read a partition: where the snapshot ends, if the partition continues there."""
+        snapshot = self._snapshot
+        known = None if snapshot is None else snapshot.positions.get(number)
+        topic = self._controller.image.topics[REMOTE_LOG_METADATA]
+        if (
+            snapshot is not None
+            and known is not None
+            and (snapshot.topic_id, snapshot.partition_count) == (str(topic.topic_id), self.partition_count)
+            and start < known.position <= end
+        ):
+            data = self._writer.read(TopicPartition(REMOTE_LOG_METADATA, number), known.position - 1, _PIECE_BYTES)
+            last = next((one for one in _batches(data) if one.last_offset == known.position - 1), None)
+            if last is not None and last.crc == known.crc:
+                self._crcs[number] = known.crc
+                return known.position
+        for key in [key for key in (*self._stored, *self._caches) if self.partition_of(*key) == number]:
+            self._stored.pop(key, None)
+            if key in self._caches:
+                self._caches[key].restore(CacheState((), ()))
+        return start
 
     # Writing
 
@@ -141,7 +209,9 @@ class MetadataTopic:
         key = TopicPartition(REMOTE_LOG_METADATA, number)
         try:
             start, end = self._writer.committed_bounds(key)
-            position = max(self._positions.setdefault(number, start), start)
+            if number not in self._positions:
+                self._positions[number] = self._first_position(number, start, end)
+            position = max(self._positions[number], start)
             self._first_ends.setdefault(number, end)
             data = self._writer.read(key, position, _PIECE_BYTES) if position < end else b""
         except KafkaError:
@@ -152,6 +222,7 @@ class MetadataTopic:
             if batch.last_offset >= position:
                 self._take(batch, position, number)
                 position = batch.last_offset + 1
+                self._crcs[number] = batch.crc
         self._positions[number] = position
         waiting = self._waiting.get(number)
         while waiting and waiting[0].end <= position:
@@ -164,6 +235,7 @@ class MetadataTopic:
         for record in iter_records(batch):
             if record.offset < position or record.value is None:
                 continue
+            self._unsaved += 1
             try:
                 self._apply(record.value, is_first=record.offset < self._first_ends[number])
             except (ProtocolError, UnknownSegment) as error:

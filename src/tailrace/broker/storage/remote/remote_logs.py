@@ -32,7 +32,7 @@ from tailrace.tiers.expiration import expire_segments
 from tailrace.tiers.reading.index_cache import IndexCache
 from tailrace.tiers.remote_counters import RemoteCounters
 from tailrace.tiers.remote_partition import RemotePartition
-from tailrace.tiers.steps import RemoteSteps, RemoteTask
+from tailrace.tiers.steps import Beside, RemoteSteps, RemoteTask
 from tailrace.tiers.stores.remote_store import RemoteStorageError, RetriableRemoteStorageError
 
 _log = logging.getLogger(__name__)
@@ -70,6 +70,7 @@ class RemoteLogs:
         self._ticked_ms = now_ms
         self._topic_due_ms = now_ms
         self._limited_log = LimitedLog(_log)
+        self._is_saving = False
 
     def get(self, key: TopicPartition) -> RemotePartition | None:
         return self._partitions.get(key)
@@ -167,7 +168,29 @@ class RemoteLogs:
             self._find_orphans(now_ms)
         self._start_deletions(now_ms)
         self._start_tasks(now_ms)
+        if self._topic.is_snapshot_due and not self._is_saving:
+            self._save(now_ms)
         self._indexes.expire(now_ms)
+
+    def _save(self, now_ms: int) -> None:
+        """Write a snapshot of the metadata on a worker thread."""
+        self._is_saving = True
+        write = self._topic.take_snapshot()
+
+        def steps() -> RemoteSteps[None]:
+            yield Beside(write)
+
+        self._start(steps(), "expiration", self._saved, now_ms)
+
+    def _saved(self, result: None, error: BaseException | None, now_ms: int) -> None:
+        self._is_saving = False
+        if error is not None:
+            _report("the snapshot of the remote metadata could not be written", error)
+
+    def close(self) -> None:
+        """Write a snapshot of the metadata for the next start."""
+        if not self._is_saving:
+            self._topic.save()
 
     def _has_topic(self, now_ms: int) -> bool:
         """Create the topic of the metadata unless it exists. Return False if it cannot be created yet."""
@@ -200,7 +223,7 @@ class RemoteLogs:
     def _find_orphans(self, now_ms: int) -> None:
         """Delete remote logs of topics that do not exist or are no longer tiered: the broker stopped before their
         deletion ended."""
-        for topic_id, number, _ in self._topic.partitions_with_segments():
+        for topic_id, number in self._topic.partitions_with_segments():
             if not self._environment.is_tiered(topic_id):
                 self._deletions.setdefault((topic_id, number), now_ms)
 
