@@ -24,6 +24,7 @@ from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.protocol.flat.fetch import PartitionAnswer
+from tailrace.tiers.reading.remote_reader import RemoteWalk
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class PartitionWalk:
     aborted: list[tuple[int, Offset]] | None  # producer id and first offset
     is_in_response: bool  # True if the response contains it; an incremental response leaves out unchanged partitions
     read: ReadExplanation | None
+    remote: RemoteWalk | None = None  # the offset is only in the remote store
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,14 @@ def _partition(
     taken = len(answer.records) if answer.records else 0
     share = BudgetWalk(budget.left, one.max_bytes, budget.share(one.max_bytes), budget.at_least_one, taken)
     budget.take(taken)
-    is_read = partition is not None and not answer.error_code and answer.diverging is None
+    remote = None
+    if (
+        partition is not None
+        and fetch.reader.remote is not None
+        and one.fetch_offset < partition.log.local_start_offset
+    ):
+        remote = fetch.reader.remote.explain(one.key, one.fetch_offset)
+    is_read = partition is not None and remote is None and not answer.error_code and answer.diverging is None
     return PartitionWalk(
         topic=one.topic,
         partition=one.index,
@@ -151,6 +160,7 @@ def _partition(
         read=explain_offset(partition.log, one.fetch_offset, max(share.share, 0), fetch.params.isolation)
         if is_read and partition is not None and answer.preferred_replica < 0
         else None,
+        remote=remote,
     )
 
 

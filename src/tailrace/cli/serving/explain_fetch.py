@@ -122,9 +122,28 @@ def _partition(one: dict[str, Any]) -> list[str]:
         lines.append(_line("Aborted", aborted))
     if not one["is_in_response"]:
         lines.append(_line("Omitted", "not in the response: nothing has changed since the last one of the session"))
+    if one.get("remote") is not None:
+        lines += _remote(one["remote"])
     if one["read"] is not None:
         lines += ["", *read_text(read_of(one["read"]))]
     return lines
+
+
+def _remote(walk: dict[str, Any]) -> list[str]:
+    """Return the walk to an offset that is only in the remote store."""
+    lines = [_line("Tier", f"remote: the local log starts at offset {walk['local_start']}")]
+    if walk["segment_id"] is None:
+        return [*lines, _line("Segment", f"the remote metadata has none in epoch {walk['leader_epoch']}")]
+    lines.append(
+        _line(
+            "Segment",
+            f"{walk['segment_id']}, offsets {walk['start_offset']} to {walk['end_offset']}, "
+            f"{size_text(walk['size'])}, in epoch {walk['leader_epoch']}",
+        )
+    )
+    position = walk["index_position"]
+    found = "not cached, fetched from the store" if position is None else f"cached, the read begins at byte {position}"
+    return [*lines, _line("Index", found)]
 
 
 def read_of(plain: dict[str, Any]) -> ReadExplanation:

@@ -104,6 +104,10 @@ class IndexCache:
                 self._remove(stem)
         return found
 
+    def opened(self, segment: RemoteSegment) -> RemoteIndexes | None:
+        """Return the indexes of a segment if they are in memory, without counting a use."""
+        return self._open.get(_stem(segment))
+
     def get(self, segment: RemoteSegment, store: RemoteStore, now_ms: int) -> RemoteSteps[tuple[RemoteIndexes, int]]:
         """Return the indexes of a segment, from the cache or the store, and the time."""
         known = self.find(segment, now_ms)

@@ -26,7 +26,7 @@ from tailrace.records.batch import CorruptBatch
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.tiers.reading.index_cache import IndexCache
 from tailrace.tiers.reading.remote_read import RemoteAsk, RemoteRecords, read_remote, whole_batches_size
-from tailrace.tiers.reading.remote_reader import RemoteAnswer, RemoteEnd, RemotePart
+from tailrace.tiers.reading.remote_reader import RemoteAnswer, RemoteEnd, RemotePart, RemoteWalk
 from tailrace.tiers.reading.remote_times import find_remote_time
 from tailrace.tiers.remote_partition import RemotePartition
 from tailrace.tiers.steps import Publish, RemoteTask, Then, Work
@@ -105,6 +105,26 @@ class RemoteReads:
 
     def is_throttled(self, now_ms: int) -> bool:
         return self._quota.is_exceeded(now_ms)
+
+    def explain(self, key: TopicPartition, offset: Offset) -> RemoteWalk | None:
+        partition = self._partition_of(key)
+        if partition is None:
+            return None
+        log = partition.log
+        epoch = log.epochs.epoch_of(offset)
+        segment = None if epoch is None else partition.cache.find(epoch, offset)
+        if segment is None:
+            return RemoteWalk(log.local_start_offset, epoch, None)
+        indexes = self._indexes.opened(segment)
+        return RemoteWalk(
+            log.local_start_offset,
+            epoch,
+            segment.segment_id.text,
+            segment.start_offset,
+            segment.end_offset,
+            segment.size,
+            None if indexes is None else indexes.offsets.lookup(offset).position,
+        )
 
     def begin(self, parts: Sequence[RemotePart], ended: RemoteEnd, now_ms: int) -> DelayedOperation:
         """Begin the reads of a fetch. Return the operation that waits for them."""
