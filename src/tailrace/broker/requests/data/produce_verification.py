@@ -26,7 +26,6 @@ from tailrace.records.batch import HEADER_SIZE, LOG_OVERHEAD, PREFIX, TRANSACTIO
 from tailrace.records.checks.produce_request import check_first_batch, check_produce_request
 from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
-_TOPIC_IDS_FROM = 13
 _ADDS_FROM = 12
 _ABORTABLE_FROM = 11
 _FIRST_WITH_TRANSACTIONS = 3
