@@ -18,10 +18,9 @@ from tailrace.fetch.context import Answer, FetchContext, Note
 from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION, converted
 from tailrace.fetch.fetch_plan import FetchAuthorizer, FetchParams, FetchPlan, active_partitions
 from tailrace.fetch.isolation import check_level, is_consumer
-from tailrace.fetch.read import PARTITIONS_A_STEP as READS_A_STEP
-from tailrace.fetch.read import PartitionReader, ReadResult
+from tailrace.fetch.read import READS_PER_STEP, PartitionReader, ReadResult
 from tailrace.fetch.response import AnswerBuilder, refusal
-from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
+from tailrace.fetch.session import PARTITIONS_PER_STEP, PartitionFetch
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.steps import Steps, in_pieces, run_steps
 from tailrace.protocol.flat.fetch import FLAT_VERSIONS, FetchAnswer, PartitionAnswer, parts_of
@@ -234,8 +233,8 @@ class Fetch:
         self.result = result
         given = result, self.params, image, self.listener, now_ms, self._generation, notes_progress
         reader = self._services.reader
-        if len(reads) > READS_A_STEP:
-            return in_pieces(lambda some: reader.read(some, *given), reads, READS_A_STEP)
+        if len(reads) > READS_PER_STEP:
+            return in_pieces(lambda some: reader.read(some, *given), reads, READS_PER_STEP)
         reader.read(reads, *given)
         return None
 
@@ -313,14 +312,14 @@ class Fetch:
         error, session_id, has_partitions, note = self.context.begin_response(answers, refused, now_ms)
         builder = self._builder(self.version, note)
         if has_partitions:
-            if len(answers) + len(refused) <= PARTITIONS_A_STEP:
+            if len(answers) + len(refused) <= PARTITIONS_PER_STEP:
                 builder.add(answers)
                 if refused:
                     builder.add_refused(refused)
             else:
-                yield from in_pieces(builder.add, answers, PARTITIONS_A_STEP)
+                yield from in_pieces(builder.add, answers, PARTITIONS_PER_STEP)
                 yield
-                yield from in_pieces(builder.add_refused, refused, PARTITIONS_A_STEP)
+                yield from in_pieces(builder.add_refused, refused, PARTITIONS_PER_STEP)
         if params.is_follower:
             self._count_throttled(now_ms)
         nodes = tuple(builder.nodes.values()) if builder.nodes and not params.is_follower else ()

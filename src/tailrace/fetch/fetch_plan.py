@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION, LAST_HARD_LIMIT_VERSION
 from tailrace.fetch.isolation import is_consumer, is_follower, isolation_of
-from tailrace.fetch.session import PARTITIONS_A_STEP, FetchSession, PartitionFetch
+from tailrace.fetch.session import PARTITIONS_PER_STEP, FetchSession, PartitionFetch
 from tailrace.log.watermarks import Isolation
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
@@ -119,10 +119,10 @@ class FetchPlan:
             return False
         unreadable: set[str] = set()
         every = list(wanted)
-        for first in range(0, len(every), PARTITIONS_A_STEP):
+        for first in range(0, len(every), PARTITIONS_PER_STEP):
             if first:
                 yield
-            topics = {fetch.name_in(self._image) for fetch in every[first : first + PARTITIONS_A_STEP]}
+            topics = {fetch.name_in(self._image) for fetch in every[first : first + PARTITIONS_PER_STEP]}
             unreadable |= authorizer.unreadable(client, {topic for topic in topics if topic is not None})
         if unreadable:
             self._unreadable = unreadable
@@ -133,8 +133,8 @@ class FetchPlan:
 
     def take(self, wanted: Sequence[PartitionFetch]) -> Steps[None] | None:
         """Decide on partitions, at once, or in steps if there are many. Call `end` afterwards."""
-        if len(wanted) > PARTITIONS_A_STEP:
-            return in_pieces(self._add, wanted, PARTITIONS_A_STEP)
+        if len(wanted) > PARTITIONS_PER_STEP:
+            return in_pieces(self._add, wanted, PARTITIONS_PER_STEP)
         self._add(wanted)
         return None
 

@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 _EMPTY = b""
 _new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
-PARTITIONS_A_STEP = 64
+READS_PER_STEP = 64  # partitions that are read between two pauses
 
 
 class ReplicationQuota(Protocol):

@@ -28,7 +28,7 @@ from tailrace.fetch.session import (
     INITIAL_EPOCH,
     NO_SESSION,
     NO_TOPIC_ID,
-    PARTITIONS_A_STEP,
+    PARTITIONS_PER_STEP,
     FetchSession,
     Identity,
     PartitionFetch,
@@ -59,7 +59,7 @@ def context_of(
     if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         if session_id != NO_SESSION:
             sessions.remove(session_id)
-        if ask.partition_count > PARTITIONS_A_STEP:
+        if ask.partition_count > PARTITIONS_PER_STEP:
             partitions = yield from _partitions_of(ask, uses_topic_ids, image)
         else:
             partitions = {}
@@ -140,7 +140,7 @@ def _add(partitions: dict[Identity, PartitionFetch], topics: Topics, by_id: bool
 def _pieces(topics: Sequence[tuple[T, Sequence[V]]]) -> Iterator[list[tuple[T, Sequence[V]]]]:
     """Cut topics into pieces. A topic counts as much as a partition."""
     piece: list[tuple[T, Sequence[V]]] = []
-    room = PARTITIONS_A_STEP
+    room = PARTITIONS_PER_STEP
     for topic, values in topics:
         first = 0
         while first < len(values) or not first:
@@ -150,6 +150,6 @@ def _pieces(topics: Sequence[tuple[T, Sequence[V]]]) -> Iterator[list[tuple[T, S
             room -= len(some) + 1
             if room <= 0:
                 yield piece
-                piece, room = [], PARTITIONS_A_STEP
+                piece, room = [], PARTITIONS_PER_STEP
     if piece:
         yield piece

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tailrace.fetch.context import Answer, Note
-from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
+from tailrace.fetch.session import PARTITIONS_PER_STEP, PartitionFetch
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
@@ -44,7 +44,7 @@ def refused_fetch(ask: FetchAsk, version: int, code: ErrorCode) -> Steps[FetchAn
     topics = []
     if version < FETCH_TOPIC_IDS:
         for number, (name, partitions) in enumerate(ask.topics, 1):
-            if not number % PARTITIONS_A_STEP:
+            if not number % PARTITIONS_PER_STEP:
                 yield
             assert isinstance(name, str)
             topics.append((name, bytes(16), [refusal(one[0], code) for one in partitions]))

@@ -32,7 +32,7 @@ from tailrace.waiting.purgatory import Purgatory
 NO_SESSION = 0
 INITIAL_EPOCH = 0  # in a request: open a new session
 FINAL_EPOCH = -1  # in a request: close the session, open none
-PARTITIONS_A_STEP = 512  # a request of more partitions pauses each time after this number
+PARTITIONS_PER_STEP = 512  # a request of more partitions pauses each time after this number
 _EPOCH_MAX = 2**31 - 1
 
 NO_TOPIC_ID = bytes(16)

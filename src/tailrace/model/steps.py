@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Final, TypeAlias, TypeVar
 
-ITEMS_A_STEP: Final = 256  # simple items that are handled between two pauses
+ITEMS_PER_STEP: Final = 256  # simple items that are handled between two pauses
 R = TypeVar("R")
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, int, R]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tailrace.protocol.message import Struct
 
-STRUCTS_A_STEP: Final = 256
+STRUCTS_PER_STEP: Final = 256
 
 
 def structs_in(message: Struct) -> list[Struct]:
@@ -37,4 +37,4 @@ def structs_in(message: Struct) -> list[Struct]:
 def release(structs: list[Struct]) -> None:
     """Empty a list of structs from its end, and regularly let other threads run."""
     while structs:
-        del structs[-STRUCTS_A_STEP:]
+        del structs[-STRUCTS_PER_STEP:]

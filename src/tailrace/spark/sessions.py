@@ -1,4 +1,4 @@
-"""session and configure: a Spark that finds `format("tailrace")`, whatever environment is activated.
+"""session and configure: Spark sessions that find `format("tailrace")`, even if no virtual environment is activated.
 
     spark = tailrace.spark.session()             # starts Spark, or returns the session that runs
     spark = tailrace.spark.configure(spark)      # a session that other code has started
@@ -9,6 +9,7 @@ data sources in the `python3` of the PATH, which does not have Tailrace.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -19,6 +20,9 @@ from tailrace.spark.environment import prepare_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_log = logging.getLogger(__name__)
+_NAME: Final = "tailrace"
+_MASTER: Final = "local[*]"
 _DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -27,13 +31,12 @@ _DEFAULTS: Final = {
 }
 
 
-def session(
-    name: str = "tailrace", *, master: str = "local[*]", config: Mapping[str, str] | None = None
-) -> SparkSession:
+def session(name: str = _NAME, *, master: str = _MASTER, config: Mapping[str, str] | None = None) -> SparkSession:
     """Return a Spark session with a usable Java, this interpreter for the workers, and few log lines.
 
-    A session that runs in this process is configured and returned as it is, also if another thread has started it.
     `config` overrides the defaults, `spark.master` included.
+    If a session already runs in this process, also one of another thread, it is passed to `configure` and returned.
+    `name`, `master` and `config` then have no effect. A warning is logged for each setting that it lacks.
     Raise JavaMissing if there is no Java 17 or newer.
     """
     prepare_spark()
@@ -44,6 +47,9 @@ def session(
 
     running = _running_session()
     if running is not None:
+        asked = {} if name == _NAME else {"spark.app.name": name}
+        asked |= {} if master == _MASTER else {"spark.master": master}
+        _warn_of_differences(running, asked | dict(config or {}))
         return configure(running)
     settings = {**_DEFAULTS, "spark.app.name": name, "spark.master": master, **(config or {})}
     if settings["spark.master"].startswith("local"):
@@ -54,6 +60,18 @@ def session(
     for setting, value in settings.items():
         builder = builder.config(setting, value)
     return builder.getOrCreate()
+
+
+def _warn_of_differences(running: SparkSession, settings: Mapping[str, str]) -> None:
+    for setting, value in settings.items():
+        actual = running.conf.get(setting, None)
+        if actual != value:
+            _log.warning(
+                "a Spark session already runs with %s=%s, so %s has no effect: stop that session first",
+                setting,
+                actual,
+                value,
+            )
 
 
 def _running_session() -> SparkSession | None:
@@ -68,7 +86,8 @@ def _running_session() -> SparkSession | None:
 
 
 def configure(spark: SparkSession) -> SparkSession:
-    """Register `format("tailrace")` in a session that runs, for the interpreter of this process. Return the session.
+    """Register `format("tailrace")` in a running session, and let its workers use this process's Python. Return the
+    session.
 
     PYSPARK_PYTHON has precedence over this interpreter. It must then have Tailrace installed. With Spark Connect the
     workers run the interpreter that the server has chosen, which needs Tailrace too.
@@ -76,7 +95,8 @@ def configure(spark: SparkSession) -> SparkSession:
     from tailrace.spark.source.data_source import LogDataSource
 
     if not type(spark).__module__.startswith("pyspark.sql.connect"):
-        # Spark sends this program's name along with every Python function, and it has read PYSPARK_PYTHON before.
+        # Spark sends the program name `pythonExec` with every Python function. It read PYSPARK_PYTHON when the session
+        # started.
         spark.sparkContext.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
     spark.dataSource.register(LogDataSource)
     return spark

@@ -13,7 +13,7 @@ import tailrace
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.tables.formats.table import Table
 from tailrace.spark.tables.latest.latest_rounds import LatestRounds
-from tailrace.spark.tables.table_ends import Overtaken
+from tailrace.spark.tables.table_ends import ConcurrentChange
 from tailrace.spark.typed.typed_rows import TypedRows
 from tailrace.spark.typed.value_format import ValueFormat
 from tests.support.exported_tables import FORMATS, data_files, export, named_files, opened, rows
@@ -129,7 +129,7 @@ def test_a_round_is_repeated_if_another_program_has_changed_its_files(
         attempts.append(round_.id)
         try:
             original(self, round_, replaced, files)
-        except Overtaken:
+        except ConcurrentChange:
             attempts.append("overtaken")
             raise
 

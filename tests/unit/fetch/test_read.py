@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tailrace.fetch.fetch import Fetch
-from tailrace.fetch.read import PARTITIONS_A_STEP
+from tailrace.fetch.read import READS_PER_STEP
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import Steps, run_steps
@@ -288,7 +288,7 @@ def test_a_fetch_of_many_partitions_pauses_before_it_reads_and_while_it_answers(
 def test_a_partition_removed_while_a_fetch_pauses_is_not_read() -> None:
     """A closed file must not be treated as a failed disk."""
     node = Node()
-    partitions = [node.lead("topic", number) for number in range(PARTITIONS_A_STEP + 1)]
+    partitions = [node.lead("topic", number) for number in range(READS_PER_STEP + 1)]
     node.append(partitions[-1], b"a")
     ready: list[Fetch] = []
     steps = paused_fetch(node, [want(one, 0) for one in partitions], ready)

@@ -557,7 +557,7 @@ def test_a_session_that_grows_above_the_partition_limit_is_closed(monkeypatch: p
 
 
 def test_a_session_closed_while_its_fetch_pauses_leaves_no_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tailrace.fetch.fetch_plan.PARTITIONS_A_STEP", 2)
+    monkeypatch.setattr("tailrace.fetch.fetch_plan.PARTITIONS_PER_STEP", 2)
     node = Node()
     partitions = three(node)
     node.fetch([want(one, 0) for one in partitions], epoch=0)

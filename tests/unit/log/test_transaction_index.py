@@ -114,5 +114,26 @@ def test_an_entry_that_ends_before_the_segment_is_corrupt() -> None:
 
 
 def test_an_entry_out_of_the_order_of_markers_is_an_assertion_error() -> None:
-    with pytest.raises(AssertionError, match="is late"):
+    with pytest.raises(AssertionError, match="does not follow the last entry"):
         transaction_index(new_files(), SECOND, FIRST)
+
+
+@pytest.mark.parametrize(("written", "kept"), [((FIRST,), [FIRST, SECOND]), ((), [FIRST])])
+def test_truncation_after_failed_writes_does_not_count_unwritten_entries_as_written(
+    written: tuple[AbortedTransaction, ...], kept: list[AbortedTransaction], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = new_files()
+    index = transaction_index(files, *written)
+    with monkeypatch.context() as patch:
+
+        def open_file(path: str, *, create: bool = False) -> None:
+            raise OSError(24, "Too many open files")
+
+        patch.setattr(files, "open", open_file)
+        for entry in (FIRST, SECOND, THIRD)[len(written) :]:
+            with pytest.raises(OSError, match="Too many open files"):
+                index.append(entry)
+    index.truncate_to(kept[-1].last_offset + 1)
+    assert transaction_index(files).entries == list(written)
+    index.append(THIRD)
+    assert index.entries == transaction_index(files).entries == [*kept, THIRD]

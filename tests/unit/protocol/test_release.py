@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 
 from tailrace.protocol.messages import FetchRequest
-from tailrace.protocol.release import STRUCTS_A_STEP, release, structs_in
+from tailrace.protocol.release import STRUCTS_PER_STEP, release, structs_in
 
 
 def large(topics: int, partitions: int) -> FetchRequest:
@@ -31,7 +31,7 @@ def test_nothing_that_a_message_contains_is_freed_before_it_is_released() -> Non
     class Witness(FetchRequest.FetchPartition):
         __slots__ = ("__weakref__",)
 
-    message = large(2, STRUCTS_A_STEP)
+    message = large(2, STRUCTS_PER_STEP)
     message.topics[0].partitions[0] = witness = Witness()
     is_alive = weakref.ref(witness)
     del witness

@@ -1,4 +1,4 @@
-"""configure: what it changes in sessions of Spark itself and of Spark Connect."""
+"""configure and session: what they change in running sessions of Spark itself and of Spark Connect."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.spark import configure
+from tailrace.spark import configure, sessions
 from tailrace.spark.source.data_source import LogDataSource
 
 
@@ -32,3 +32,22 @@ def test_a_session_of_spark_gets_this_interpreter_too(monkeypatch: pytest.Monkey
     session, registered = session_of("pyspark.sql.session", sparkContext=SimpleNamespace(pythonExec="python3"))
     configure(session)
     assert (session.sparkContext.pythonExec, registered) == (sys.executable, [LogDataSource])
+
+
+def test_settings_that_a_running_session_lacks_are_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    conf = {"spark.app.name": "notebook", "spark.master": "local[2]", "spark.sql.shuffle.partitions": "8"}
+    running, _ = session_of("pyspark.sql.connect.session", conf=SimpleNamespace(get=conf.get))
+    monkeypatch.setattr(sessions, "prepare_spark", lambda: None)
+    monkeypatch.setattr(sessions, "_running_session", lambda: running)
+
+    assert sessions.session() is running
+    assert sessions.session("notebook", config={"spark.sql.shuffle.partitions": "8"}) is running
+    assert not caplog.messages
+
+    assert sessions.session(master="local[4]", config={"spark.executor.cores": "1"}) is running
+    assert caplog.messages == [
+        "a Spark session already runs with spark.master=local[2], so local[4] has no effect: stop that session first",
+        "a Spark session already runs with spark.executor.cores=None, so 1 has no effect: stop that session first",
+    ]

@@ -28,7 +28,7 @@ from tailrace.waiting.purgatory import Purgatory
 
 ALL_ACKS = -1
 REQUESTS_A_ROUND = 256  # then no connection hands over a second request before the round ends
-PARTS_A_STEP = 128  # a request with more partitions pauses each time after this number
+PARTS_PER_STEP = 128  # a request with more partitions pauses each time after this number
 
 
 class ProduceRequest(Protocol):
@@ -149,8 +149,8 @@ class Appends:
     def written_in_steps(self, request: ProduceRequest, now_ms: int) -> Steps[None]:
         """Like `carry_out`, for one request with many parts whose placed records are already written."""
         parts, are_decided = request.parts, True
-        for first in range(0, len(parts), PARTS_A_STEP):
-            are_decided &= self._count_parts(parts[first : first + PARTS_A_STEP], request.acks)
+        for first in range(0, len(parts), PARTS_PER_STEP):
+            are_decided &= self._count_parts(parts[first : first + PARTS_PER_STEP], request.acks)
             now_ms = yield
         self._conclude(request, now_ms, are_decided)
 

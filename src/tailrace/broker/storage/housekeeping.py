@@ -24,7 +24,7 @@ from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import Offset, TopicPartition
-from tailrace.model.steps import ITEMS_A_STEP, Steps
+from tailrace.model.steps import ITEMS_PER_STEP, Steps
 from tailrace.waiting.purgatory import Purgatory
 
 LOADS_INTERVAL_MS = 2_000
@@ -179,7 +179,7 @@ class Housekeeping:
         for number, log in enumerate(list(directory.logs.values())):
             if directory.logs.get(log.partition) is log:
                 log.flush_if_due(now_ms)
-            if number % ITEMS_A_STEP == ITEMS_A_STEP - 1:
+            if number % ITEMS_PER_STEP == ITEMS_PER_STEP - 1:
                 yield
 
     def _flush_ahead(self, directory: LogDirectory, now_ms: int) -> Steps[None]:
@@ -191,7 +191,7 @@ class Housekeeping:
                 and directory.logs.get(log.partition) is log
             ):
                 log.flush_soon(log.log_end_offset, now_ms)
-            if number % ITEMS_A_STEP == ITEMS_A_STEP - 1:
+            if number % ITEMS_PER_STEP == ITEMS_PER_STEP - 1:
                 yield
 
     def _checkpoint(self, directory: LogDirectory, now_ms: int) -> Steps[None]:
@@ -203,7 +203,7 @@ class Housekeeping:
         for number, log in enumerate(list(directory.logs.values())):
             if directory.logs.get(log.partition) is log:
                 offsets[log.partition] = log.high_watermark
-            if number % ITEMS_A_STEP == ITEMS_A_STEP - 1:
+            if number % ITEMS_PER_STEP == ITEMS_PER_STEP - 1:
                 yield
         if offsets != self._noted.get(directory.path):
             directory.checkpoint_high_watermarks_soon(offsets, now_ms)

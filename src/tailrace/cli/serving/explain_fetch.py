@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     }
     query = urlencode({name: value for name, value in parameters.items() if value is not None})
     # The broker responds when the fetch completes, so the HTTP timeout is extended by the fetch's max wait.
-    answer = get(options.metrics, f"/explain/fetch?{query}", more_s=(options.max_wait_ms or 0) / 1_000)
+    answer = get(options.metrics, f"/explain/fetch?{query}", extra_timeout_s=(options.max_wait_ms or 0) / 1_000)
     try:
         walk = json.loads(answer.text)
     except (ValueError, RecursionError) as error:

@@ -1,6 +1,6 @@
 """An HTTP GET of a broker's metrics endpoint.
 
-The address may be wrong, so whatever responds there can end a command only with a sentence.
+The address may be wrong. Whatever responds there, the command prints a one-line error and no traceback.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import http.client
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from tailrace.cli.errors import CommandError
 from tailrace.client.security.http_exchange import exchange
@@ -34,21 +34,19 @@ class Page(NamedTuple):
         return f"{self.status} {http.client.responses.get(self.status, '')}".rstrip()
 
 
-def get(url: str, path: str, *, more_s: float = 0.0) -> Page:
-    """Get a page from `url`, which is HOST:PORT or http://HOST:PORT. A path in `url` overrides `path`, except /metrics.
+def get(url: str, path: str, *, extra_timeout_s: float = 0.0) -> Page:
+    """Get a page from `url`, which is HOST:PORT or http://HOST:PORT.
 
-    `more_s` is added to the timeout.
+    A path in `url` replaces `path`, unless it is / or /metrics.
     """
-    place = urlsplit(url if "://" in url else f"http://{url}")
-    if place.scheme != "http" or not place.hostname:
-        raise CommandError(f"--metrics {url} is not HOST:PORT or http://HOST:PORT")
-    own = place.path if place.path not in ("", "/", "/metrics") else path
+    address = _parsed(url)
+    used_path = address.path if address.path not in ("", "/", "/metrics") else path
     try:
         answer = exchange(
-            f"http://{place.netloc}{own}",
+            f"http://{address.netloc}{used_path}",
             headers={"Accept": "*/*"},
             connect_timeout_s=TIMEOUT_S,
-            timeout_s=TIMEOUT_S + more_s,
+            timeout_s=TIMEOUT_S + extra_timeout_s,
             bytes_max=PAGE_BYTES_MAX,
         )
         return Page(answer.status, answer.body.decode())
@@ -57,9 +55,19 @@ def get(url: str, path: str, *, more_s: float = 0.0) -> Page:
         raise CommandError(f"no response from {url}: {_reason(error)} ({hint})") from error
 
 
+def _parsed(url: str) -> SplitResult:
+    try:
+        address = urlsplit(url if "://" in url else f"http://{url}")
+        if address.scheme == "http" and address.hostname and address.port != 0:
+            return address
+    except ValueError:  # of an IPv6 address, or of `port`
+        pass
+    raise CommandError(f"--metrics {url} is not HOST:PORT or http://HOST:PORT")
+
+
 @contextmanager
 def page_errors(url: str, path: str) -> Iterator[None]:
-    """Raise CommandError if the block cannot read a page, because it has another form than a broker's."""
+    """Raise CommandError if the block fails to parse a page, because a broker did not write it."""
     try:
         yield
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:

@@ -38,7 +38,7 @@ def read_store(path: str, password: str | None, key_password: str | None = None)
             return _read_pkcs12(data, password)
         raise UnreadableStore(_reason(data))
     except UnreadableStore as error:
-        raise UnreadableStore(f"key store {path}: {error}") from None
+        raise UnreadableStore(f"store {path}: {error}") from None
 
 
 def _read_file(path: str) -> bytes:
@@ -81,7 +81,7 @@ def _read_pkcs12(data: bytes, password: str | None) -> StoreEntries:
     key = store.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     chain = [store.cert.certificate, *_chain(store.cert.certificate, [one.certificate for one in others])]
     alias = (store.cert.friendly_name or b"").decode("utf-8", "replace")
-    # Entries have names; certificates of a chain have none.
+    # A trusted certificate has a name; the other certificates of a chain have none.
     trusted = [one.certificate for one in others if one.friendly_name is not None]
     entry = KeyEntry(alias, key, tuple(one.public_bytes(Encoding.DER) for one in chain))
     return StoreEntries((entry,), tuple(one.public_bytes(Encoding.DER) for one in trusted))

@@ -30,7 +30,7 @@ from tailrace.records.batch import RecordBatch
 from tailrace.records.checks.validation import Origin
 
 _log = logging.getLogger(__name__)
-PRODUCERS_A_STEP = 2_000  # checked for their expiry between two pauses
+PRODUCERS_PER_STEP = 2_000  # checked for their expiry between two pauses
 
 
 class ProducerStates:
@@ -348,7 +348,7 @@ class ProducerStates:
 
     def expire(self, now_ms: int) -> Steps[None]:
         """Remove the producers that have been idle for too long."""
-        yield from in_pieces(partial(self._remove_expired, now_ms), list(self.producers), PRODUCERS_A_STEP)
+        yield from in_pieces(partial(self._remove_expired, now_ms), list(self.producers), PRODUCERS_PER_STEP)
         if self.verifications:
             first_ms = now_ms - self.producer_expiration_ms
             self.verifications = {key: one for key, one in self.verifications.items() if one.began_ms > first_ms}

@@ -21,7 +21,7 @@ from tailrace.metadata.decisions.topic_creation import (
 from tailrace.metadata.image.loader import Change
 from tailrace.metadata.storage.metadata_log import MetadataLog
 from tailrace.model.errors import ErrorCode
-from tailrace.model.steps import ITEMS_A_STEP, Steps, run_steps
+from tailrace.model.steps import ITEMS_PER_STEP, Steps, run_steps
 from tailrace.protocol import messages
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class TopicControl:
             if not plan.records:
                 return plan.result
             prepared = yield from self._log.prepare(plan.records)
-            if len(plan.records) > ITEMS_A_STEP:
+            if len(plan.records) > ITEMS_PER_STEP:
                 now_ms = yield
             if self._log.image is state.image:
                 self._listener(self._log.commit_prepared(prepared, now_ms), now_ms)

@@ -10,7 +10,7 @@ from tailrace.metadata.image.acl_records import acl_of
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.acls import CLUSTER_NAME, Acl, AclFilter, AclResource, Operation, PatternType, Permission
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.steps import ITEMS_A_STEP, Steps
+from tailrace.model.steps import ITEMS_PER_STEP, Steps
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
@@ -101,7 +101,7 @@ def match_acls(
             )
             continue
         for number, (acl_id, record) in enumerate(image.acls.items(), 1):
-            if number % ITEMS_A_STEP == 0:
+            if number % ITEMS_PER_STEP == 0:
                 yield
             acl = acl_of(record)
             if wanted.matches(acl):
@@ -142,7 +142,7 @@ def describe_acls(
     """Return the entries that a filter matches, grouped by resource."""
     found: dict[tuple[int, str, int], messages.DescribeAclsResponse.DescribeAclsResource] = {}
     for number, acl in enumerate(map(acl_of, image.acls.values()), 1):
-        if number % ITEMS_A_STEP == 0:
+        if number % ITEMS_PER_STEP == 0:
             yield
         if not wanted.matches(acl):
             continue

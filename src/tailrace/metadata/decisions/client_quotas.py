@@ -14,7 +14,7 @@ from tailrace.metadata.controller.control_state import NO_ERROR, ApiError, Contr
 from tailrace.metadata.image.image import MetadataImage, QuotaEntity, quota_entity
 from tailrace.model.configs.config_definitions import ConfigDefinition, definition
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.steps import ITEMS_A_STEP, Steps
+from tailrace.model.steps import ITEMS_PER_STEP, Steps
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
@@ -149,7 +149,7 @@ def describe_client_quotas(
     response = messages.DescribeClientQuotasResponse(entries=[])
     assert response.entries is not None
     for number, (entity, quotas) in enumerate(image.client_quotas.items(), 1):
-        if number % ITEMS_A_STEP == 0:
+        if number % ITEMS_PER_STEP == 0:
             yield
         names = dict(entity)
         matches = kinds <= set(names) and all(names[kind] == name for kind, name in exact.items())

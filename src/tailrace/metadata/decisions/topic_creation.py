@@ -29,7 +29,7 @@ from tailrace.metadata.decisions.topic_names import CLUSTER_METADATA, collision_
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId
-from tailrace.model.steps import ITEMS_A_STEP, Steps
+from tailrace.model.steps import ITEMS_PER_STEP, Steps
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
@@ -83,7 +83,7 @@ def refused_creation(request: messages.CreateTopicsRequest, error: ApiError) -> 
     response = messages.CreateTopicsResponse()
     for number, topic in enumerate(request.topics, 1):
         response.topics.append(_refused(topic.name, error))
-        if not number % ITEMS_A_STEP:
+        if not number % ITEMS_PER_STEP:
             yield
     return response
 
@@ -199,7 +199,7 @@ def _placed(state: ControlState, partitions: int, factor: int) -> Steps[list[_As
         if not isr:
             raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced or shutting down")
         assignments.append((replicas, isr))
-        if not number % ITEMS_A_STEP:
+        if not number % ITEMS_PER_STEP:
             yield
     return assignments
 
@@ -260,7 +260,7 @@ def _new_partitions(state: ControlState, assignments: Sequence[_Assignment]) -> 
     partitions = []
     for number, (replicas, isr) in enumerate(assignments, 1):
         partitions.append(_new_partition(state, replicas, isr))
-        if not number % ITEMS_A_STEP:
+        if not number % ITEMS_PER_STEP:
             yield
     return partitions
 
@@ -281,7 +281,7 @@ def partition_records(
     records: list[Message] = []
     for number, partition in enumerate(partitions, first):
         records.append(partition.to_record(topic_id, number, versions, elr_enabled=elr_enabled))
-        if not len(records) % ITEMS_A_STEP:
+        if not len(records) % ITEMS_PER_STEP:
             yield
     return records
 

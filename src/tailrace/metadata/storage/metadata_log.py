@@ -45,7 +45,7 @@ from tailrace.metadata.storage.storage_format import METADATA_FOLDER, local_vote
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.model.shortage import is_shortage
-from tailrace.model.steps import ITEMS_A_STEP, Steps, run_steps
+from tailrace.model.steps import ITEMS_PER_STEP, Steps, run_steps
 from tailrace.protocol import messages
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.message import Message
@@ -187,10 +187,10 @@ class MetadataLog:
         """Replay and encode records. Nothing is written."""
         delta, versions = MetadataDelta(self.image), self._record_versions(records)
         prepared = PreparedCommit(self.image, delta, versions, [])
-        for first in range(0, len(records), ITEMS_A_STEP):
+        for first in range(0, len(records), ITEMS_PER_STEP):
             if first:
                 yield
-            some = records[first : first + ITEMS_A_STEP]
+            some = records[first : first + ITEMS_PER_STEP]
             delta.replay_all(some)
             try:
                 prepared.frames.extend(frames_of(some, versions))

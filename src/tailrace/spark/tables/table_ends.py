@@ -18,12 +18,12 @@ PREFIX = "tailrace.offsets."  # followed by the name of the topic: a property of
 COMMIT = "tailrace.commit"  # the id of the round that made a commit
 
 
-class Overtaken(JobError):
-    """Another export has added records that a round was about to add."""
+class ConcurrentChange(JobError):
+    """Another program has changed the table since the round or the merge was planned."""
 
 
 class CommitUnknown(JobError):
-    """No answer shows if a commit has succeeded."""
+    """It is unknown if a commit has succeeded, because its answer was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,12 @@ class Round:
         return sorted({partition.topic for partition in self.ends})
 
     def check_follows(self, table: str, there: TableEnds) -> None:
-        """Raise Overtaken if the table does not end where it ended when the round was planned."""
+        """Raise ConcurrentChange if the table does not end where it ended when the round was planned."""
         there.check(table, self.identities)
         for partition, expected in self.expected.items():
             end = there.end_of(partition)
             if end != expected:
-                raise Overtaken(
+                raise ConcurrentChange(
                     f"another program changed table {table} during this round: for {partition} the table ended at "
                     f"offset {expected or 0}, and it now ends at {end or 0}"
                 )

@@ -19,7 +19,7 @@ from tailrace.spark.tables.round_files import RoundFiles
 from tailrace.spark.tables.round_plan import RoundPlan, plan_round
 from tailrace.spark.tables.round_writer import Append, RoundInput, RoundWriter
 from tailrace.spark.tables.row_form import PlainRows, RowForm
-from tailrace.spark.tables.table_ends import CommitUnknown, Overtaken, Round
+from tailrace.spark.tables.table_ends import CommitUnknown, ConcurrentChange, Round
 from tailrace.spark.tables.throughput import Throughput
 from tailrace.spark.tables.topic_source import Offsets, TopicSource
 from tailrace.spark.tables.write_task import RecordsLost, Written
@@ -111,7 +111,7 @@ class TableExport:
             return self.table.merge(
                 self._spark, target_bytes=self.settings.target_bytes, compression=self.settings.compression
             )
-        except Overtaken:
+        except ConcurrentChange:
             return Merged()  # another program has changed the files
 
     def run_round(self, target: Offsets | None = None) -> Exported | None:
@@ -119,7 +119,7 @@ class TableExport:
         for _ in range(_ATTEMPTS):
             try:
                 return self._run_round(target)
-            except Overtaken:
+            except ConcurrentChange:
                 continue  # the next plan starts where the other program ended
             except RecordsLost:
                 if not self.settings.allow_loss:

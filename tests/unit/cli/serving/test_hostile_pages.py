@@ -14,7 +14,13 @@ import pytest
 from tailrace.cli.serving import http_get
 from tests.support.command import tailrace
 
-COMMANDS = ("top --once", "explain waiting", "explain fetch t", "explain waiting --json", "explain fetch t --json")
+COMMANDS = (
+    "top --once",
+    "explain waiting",
+    "explain fetch t --offset 0",
+    "explain waiting --json",
+    "explain fetch t --offset 0 --json",
+)
 PAGES = {
     "nothing": b"",
     "not text": b"\xff\xfe",
@@ -79,3 +85,11 @@ def test_a_response_that_arrives_too_slowly_or_has_no_end_is_given_up(monkeypatc
             ran = tailrace("explain", "waiting", "--metrics", address)
             assert ran.status == 2
             assert words in ran.err
+
+
+@pytest.mark.parametrize("address", ["[::1", "[x]:1", "h:abc", "h:99999", "https://h:1", "http://"])
+def test_an_address_that_cannot_be_parsed_is_named(address: str) -> None:
+    for command in COMMANDS:
+        ran = tailrace(*command.split(), "--metrics", address)
+        assert ran.status == 2, (command, ran)
+        assert f"--metrics {address} is not HOST:PORT or http://HOST:PORT" in ran.err

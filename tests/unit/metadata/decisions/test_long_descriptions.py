@@ -7,10 +7,10 @@ from dataclasses import replace
 from tailrace.metadata.decisions.acls import describe_acls, filter_of, match_acls
 from tailrace.metadata.decisions.client_quotas import describe_client_quotas
 from tailrace.metadata.image.image import EMPTY_IMAGE
-from tailrace.model.steps import ITEMS_A_STEP, Steps
+from tailrace.model.steps import ITEMS_PER_STEP, Steps
 from tailrace.protocol import messages as m
 
-MANY = 4 * ITEMS_A_STEP
+MANY = 4 * ITEMS_PER_STEP
 ACLS = {
     b"%016d" % number: m.AccessControlEntryRecord(
         id=b"%016d" % number,

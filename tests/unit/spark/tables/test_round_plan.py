@@ -8,7 +8,14 @@ from tailrace.model.ids import TopicPartition
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.source.transports.topic_identity import TopicIdentity
 from tailrace.spark.tables.round_plan import RoundPlan, plan_round
-from tailrace.spark.tables.table_ends import Overtaken, Round, TableEnds, TopicEnds, read_properties, to_properties
+from tailrace.spark.tables.table_ends import (
+    ConcurrentChange,
+    Round,
+    TableEnds,
+    TopicEnds,
+    read_properties,
+    to_properties,
+)
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 HERE = TopicIdentity("topic-a", "cluster-a")
@@ -86,9 +93,9 @@ def test_a_round_is_refused_if_the_end_of_the_table_has_moved() -> None:
     round_().check_follows("lake", table(p0=4))
     round_(None).check_follows("lake", TableEnds())
     for there in (table(p0=9), table(p0=3), TableEnds()):
-        with pytest.raises(Overtaken, match="another program changed table lake during this round"):
+        with pytest.raises(ConcurrentChange, match="another program changed table lake during this round"):
             round_().check_follows("lake", there)
-    with pytest.raises(Overtaken):
+    with pytest.raises(ConcurrentChange):
         round_(None).check_follows("lake", table(p0=9))
 
 

@@ -34,7 +34,7 @@ from tailrace.broker.requests.request_context import Request
 from tailrace.fetch.fetch import PARTITIONS_AT_ONCE, Fetch
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.response import refused_fetch
-from tailrace.fetch.session import PARTITIONS_A_STEP
+from tailrace.fetch.session import PARTITIONS_PER_STEP
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.steps import Steps, in_pieces, run_steps
 from tailrace.protocol.flat.fetch import AnsweredTopic, FetchAnswer, FetchAsk, PartitionAnswer, parts_of
@@ -133,8 +133,8 @@ class _Response:
         """Count error codes and bytes, and send the response."""
         request = self._request
         self._services.replies.errors_of(request.api_key)[answer.error_code] += 1
-        if len(answer.topics) > PARTITIONS_A_STEP:
-            yield from in_pieces(self._count, answer.topics, PARTITIONS_A_STEP)
+        if len(answer.topics) > PARTITIONS_PER_STEP:
+            yield from in_pieces(self._count, answer.topics, PARTITIONS_PER_STEP)
         else:
             self._count(answer.topics)
         encode = partial(parts_of, answer, request.version, request.correlation_id, throttle_ms)

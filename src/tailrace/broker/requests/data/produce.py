@@ -33,7 +33,7 @@ from typing import Any, Final, TypeAlias
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.coordination.transaction_verification import TransactionVerification
-from tailrace.broker.handling.appends import PARTS_A_STEP, Appends
+from tailrace.broker.handling.appends import PARTS_PER_STEP, Appends
 from tailrace.broker.handling.long_requests import LongRequests
 from tailrace.broker.handling.request_work import RequestWork
 from tailrace.broker.handling.throttling import Throttling
@@ -155,7 +155,7 @@ class _Produce:
         self.acks = ask.acks
         self.deadline_ms = now_ms + max(ask.timeout_ms, 0)
         self.parts: list[ProducePart] = []
-        self.is_long = ask.partition_count > PARTS_A_STEP
+        self.is_long = ask.partition_count > PARTS_PER_STEP
         self.is_ready = False
         self.plain_bytes = ask.plain_bytes
 
@@ -216,7 +216,7 @@ class _Produce:
         for number, found in enumerate(self._costly(refusals), 1):
             if found is not None:
                 costly.append(found)
-            if not number % PARTS_A_STEP:
+            if not number % PARTS_PER_STEP:
                 now_ms = yield
         if costly:
             self._check_by_chore(costly, refusals)
@@ -230,7 +230,7 @@ class _Produce:
                 if part is not None:
                     self._place(opened, (part,), refusals, now_ms)
                     cost += cost_of(part[1])
-                if number >= PARTS_A_STEP or cost > LOOP_COST_MAX or (not number % 16 and is_turn_over()):
+                if number >= PARTS_PER_STEP or cost > LOOP_COST_MAX or (not number % 16 and is_turn_over()):
                     appends.write_touched(
                         now_ms
                     )  # no records stay placed during a pause, because other requests change logs
@@ -348,7 +348,7 @@ class _Produce:
                 part.refuse(code, message)
                 parts.append(part)
                 self.parts.append(part)
-                if not len(self.parts) % PARTS_A_STEP:
+                if not len(self.parts) % PARTS_PER_STEP:
                     now_ms = yield
         self.ask = _NOTHING
         self._services.appends.respond(self, now_ms)

@@ -15,12 +15,12 @@ from typing import NamedTuple, TypeAlias
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.coordination.transaction_verification import TransactionVerification
-from tailrace.broker.handling.appends import PARTS_A_STEP
+from tailrace.broker.handling.appends import PARTS_PER_STEP
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
-from tailrace.model.steps import ITEMS_A_STEP, Steps
+from tailrace.model.steps import ITEMS_PER_STEP, Steps
 from tailrace.protocol.flat.produce import ProduceAsk
 from tailrace.records.batch import HEADER_SIZE, LOG_OVERHEAD, PREFIX, TRANSACTIONAL_BIT, Buffer, RecordBatch
 from tailrace.records.checks.produce_request import check_first_batch, check_produce_request
@@ -72,7 +72,7 @@ def has_transactional_records(ask: ProduceAsk, version: int) -> Steps[bool]:
     for _, partitions in ask.topics:
         for _, records in partitions:
             number += 1
-            if not number % ITEMS_A_STEP:
+            if not number % ITEMS_PER_STEP:
                 yield
             if records is None:
                 continue
@@ -108,7 +108,7 @@ def verify_produce(
     for number, found in enumerate(_transactional_batches(ask, version, controller=controller), 1):
         if found is not None:
             batches[found[0]] = found[1]
-        if not number % PARTS_A_STEP:
+        if not number % PARTS_PER_STEP:
             now_ms = yield
     producers = {ProducerIdAndEpoch(one.producer_id, one.producer_epoch) for one in batches.values()}
     if len(producers) > 1:

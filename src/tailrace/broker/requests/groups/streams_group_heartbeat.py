@@ -30,7 +30,7 @@ from tailrace.coordinator.groups.streams.streams_topology import stored_topology
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.decisions.topic_names import name_problem
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.steps import ITEMS_A_STEP, Steps
+from tailrace.model.steps import ITEMS_PER_STEP, Steps
 from tailrace.protocol.messages import CreateTopicsRequest, StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 
 _SHOWN_ERRORS_MAX = 3
@@ -230,7 +230,7 @@ def _create_topics(
     if forwarding is not None:
         for number, one in enumerate(wanted):
             forwarding.make_topic(one, request, now_ms)
-            if number % ITEMS_A_STEP == ITEMS_A_STEP - 1:
+            if number % ITEMS_PER_STEP == ITEMS_PER_STEP - 1:
                 now_ms = yield
         return
     charge = throttling.mutations(request, now_ms, strict=True).charge

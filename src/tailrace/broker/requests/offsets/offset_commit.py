@@ -35,7 +35,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.steps import Steps
 from tailrace.protocol.flat.offset_commit import CommitAsk, CommitTopic, parts_of
 
-TOPICS_A_STEP: Final = 256  # a request with more topics pauses each time after this number
+TOPICS_PER_STEP: Final = 256  # a request with more topics pauses each time after this number
 
 
 def handle(
@@ -55,7 +55,7 @@ def handle(
         commit.send(refused(ask.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED), now_ms)
         return None
     plan = CommitPlan(request, has_ids=True, controller=controller, permissions=permissions)
-    if len(ask.topics) > TOPICS_A_STEP:
+    if len(ask.topics) > TOPICS_PER_STEP:
         return _plan_in_steps(commit, plan, groups, now_ms)
     for topic in ask.topics:
         plan.add(topic)
@@ -66,7 +66,7 @@ def handle(
 def _plan_in_steps(commit: _Commit, plan: CommitPlan, groups: Groups, now_ms: int) -> Steps[None]:
     for number, topic in enumerate(commit.ask.topics, 1):
         plan.add(topic)
-        if not number % TOPICS_A_STEP:
+        if not number % TOPICS_PER_STEP:
             now_ms = yield
     commit.write(plan, groups, now_ms)
 

@@ -3,8 +3,9 @@
 - An entry is 34 bytes: version (int16, 0), producer id, first offset, last offset, last stable offset (int64 each).
 - It is written when the abort marker is appended, to the segment with the marker. Entries are therefore ordered by
   their last offset. The transaction's records may be in earlier segments.
-- The last stable offset is the one after this abort. A search for the aborted transactions below an upper bound ends at
-  the first entry whose last stable offset reaches that bound, because every later abort is beyond it.
+- The last stable offset of an entry is its value once this abort is applied. A search for the aborted transactions
+  below an upper bound ends at the first entry whose last stable offset reaches that bound, because every later abort is
+  beyond it.
 - The file exists only if there is an entry. It is small, and kept in memory once read.
 """
 
@@ -74,13 +75,15 @@ class TransactionIndex:
 
     def append(self, transaction: AbortedTransaction) -> None:
         entries = self.entries
-        assert not entries or entries[-1].last_offset < transaction.last_offset, f"{self.path}: {transaction} is late"
+        assert not entries or entries[-1].last_offset < transaction.last_offset, (
+            f"{self.path}: {transaction} does not follow the last entry"
+        )
         entries.append(transaction)
         if not self._is_rebuilt:
             self.write_out()
 
     def write_out(self) -> None:
-        """Write the entries that the file lacks. There are some only after a failed write."""
+        """Write the entries that the file lacks: the one just appended, and those of failed writes."""
         entries = self._entries
         if entries is None or self._written == len(entries):
             return
@@ -95,7 +98,7 @@ class TransactionIndex:
         """Drop the transactions that end at or after `offset`."""
         kept = [entry for entry in self.entries if entry.last_offset < offset]
         if len(kept) < len(self.entries):
-            self._cut(len(kept))
+            self._cut(min(len(kept), self._written))
             self._entries = kept
 
     def reset(self) -> None:
@@ -111,6 +114,8 @@ class TransactionIndex:
         self._is_rebuilt = False
 
     def _cut(self, count: int) -> None:
+        if not count and not self._files.exists(self.path):
+            return  # no write has succeeded
         file = self._files.open(self.path)
         try:
             file.truncate(count * _ENTRY.size)

@@ -29,7 +29,7 @@ from tailrace.spark.tables.formats.table import NO_PROPERTIES, Expired, Merged
 from tailrace.spark.tables.table_ends import (
     COMMIT,
     CommitUnknown,
-    Overtaken,
+    ConcurrentChange,
     Round,
     TableEnds,
     TopicEnds,
@@ -217,7 +217,7 @@ class DeltaTable:
             there = read_ends(table.transaction_version, round_.ends)
             round_.check_follows(self.name, there)
             if removed and removed != {path for path, value in self._files_by_value(table).items() if value in values}:
-                raise Overtaken("another program has changed a file while it was rewritten")
+                raise ConcurrentChange("another program has changed a file while it was rewritten")
             after = round_.ends_after(there)
             versions = [self._rs.Transaction(name, version) for name, version in to_versions(after, there).items()]
             properties = self._rs.CommitProperties(

@@ -30,7 +30,7 @@ from tailrace.spark.tables.table_ends import (
     COMMIT,
     PREFIX,
     CommitUnknown,
-    Overtaken,
+    ConcurrentChange,
     Round,
     TableEnds,
     read_properties,
@@ -266,7 +266,7 @@ class IcebergTable:
 
         try:
             self._commit(found.id, stage, lambda table: check_unchanged(table, found.removed))
-        except Overtaken:
+        except ConcurrentChange:
             markers.delete(found.id, with_files=True)
             raise
         markers.delete(found.id, with_files=False)

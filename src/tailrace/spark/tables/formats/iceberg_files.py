@@ -1,6 +1,6 @@
 """The data files of an Iceberg table: workers read them, and commits replace them by others.
 
-Metadata and scan tasks of pyiceberg are pickled. Files with row-level deletes are read without the deleted rows.
+Files with row-level deletes are read without the deleted rows.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from tailrace.spark.tables.files.parquet_files import DataFile
-from tailrace.spark.tables.table_ends import Overtaken
+from tailrace.spark.tables.table_ends import ConcurrentChange
 
 
 class IcebergRows(NamedTuple):
-    """Files of one partition, as pickled metadata of the table and scan tasks."""
+    """Files of one partition. `scan` holds the table's metadata and pyiceberg's scan tasks, pickled for a worker."""
 
     scan: bytes
     properties: dict[str, str]
@@ -41,11 +41,16 @@ def rows_of(table: Any, scan_tasks: Sequence[Any], properties: dict[str, str]) -
 
 
 def check_unchanged(table: Any, removed: Iterable[Any]) -> None:
-    """Raise Overtaken if the table no longer has a data file that is replaced, or has new deletes for one."""
-    there = {task.file.file_path: len(task.delete_files) for task in table.scan().plan_files()}
+    """Raise ConcurrentChange if a file to replace is no longer in the table, or has other row-level deletes."""
+    # A row-level delete may replace a delete file, as it does with deletion vectors. Then the number stays the same.
+    deletes = {task.file.file_path: _delete_paths(task) for task in table.scan().plan_files()}
     for task in removed:
-        if there.get(task.file.file_path) != len(task.delete_files):
-            raise Overtaken("another program has changed a file while it was rewritten")
+        if deletes.get(task.file.file_path) != _delete_paths(task):
+            raise ConcurrentChange("another program has changed a file while it was rewritten")
+
+
+def _delete_paths(scan_task: Any) -> set[str]:
+    return {one.file_path for one in scan_task.delete_files}
 
 
 def stage_replacement(
@@ -56,7 +61,7 @@ def stage_replacement(
     location: str,
     summary: dict[str, str],
 ) -> None:
-    """Put the replacement of scan tasks by files below `location` into a transaction."""
+    """Stage an overwrite: remove the files of scan tasks, and add files below `location`."""
     from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
     with transaction.update_snapshot(snapshot_properties=summary).overwrite() as update:

@@ -70,8 +70,8 @@ class Table(Protocol):
         """Add the files and move the ends in one commit.
 
         The commit is repeated if another program changed the table, as long as the round follows its ends. Raise
-        Overtaken if it does not: then the table names none of the files. An answer that is lost is resolved by a look
-        at the table.
+        ConcurrentChange if it does not: then the table names none of the files. If the answer to a commit is lost, the
+        table is read to see if the commit succeeded.
         """
 
     def stored_files(self) -> dict[int, list[StoredFile]]:
@@ -80,7 +80,7 @@ class Table(Protocol):
     def replace(self, round_: Round, replaced: Sequence[StoredFile], files: Sequence[DataFile]) -> None:
         """Do as `add`, and remove files in the same commit: all files with their values of the partition column.
 
-        Raise Overtaken if another program has changed the files with these values.
+        Raise ConcurrentChange if another program has changed the files with these values.
         """
 
     def names_folder(self, round_id: str) -> bool:
