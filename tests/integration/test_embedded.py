@@ -11,7 +11,7 @@ import pytest
 
 import tailrace
 from tailrace.embedded.broker import NotRunning
-from tailrace.log.directories.log_directory import DirectoryInUse
+from tailrace.log.disk.directory_lock import DirectoryInUse
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol.messages import (

@@ -36,7 +36,7 @@ from tailrace.embedded.emptying import delete_topics
 from tailrace.embedded.faults import Fault, FaultKind, FaultyBroker, api_named, can_fail, error_named
 from tailrace.embedded.security import LocalSecurity, client_settings
 from tailrace.embedded.topics import await_topic, create_topic
-from tailrace.log.directories.log_directory import DirectoryInUse
+from tailrace.log.disk.directory_lock import DirectoryInUse
 from tailrace.log.disk.unsynced_files import UnsyncedFiles
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.image.image import MetadataImage

@@ -18,8 +18,8 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.services import Services
 from tailrace.broker.startup.open_broker import REFUSALS, open_broker
-from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.log.disk.checkpoints import DirectoryIdentity
+from tailrace.log.disk.directory_lock import DirectoryInUse
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.disk.overlay_files import OverlayFiles
 from tailrace.log.recovery.adoption import Adopted, adopt

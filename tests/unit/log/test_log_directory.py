@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tailrace.log.directories.log_creation import LogCreation
-from tailrace.log.directories.log_directory import DirectoryInUse, LogDirectory
+from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.directories.log_renames import RENAMED_AT_ONCE
 from tailrace.log.directories.new_logs import NewLog
+from tailrace.log.disk.directory_lock import DirectoryInUse
 from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig

@@ -39,9 +39,9 @@ from tailrace.broker.startup.environment import Environment, RemoteHost
 from tailrace.broker.storage.disk_failures import LogDirectoriesFailed
 from tailrace.broker.storage.storage_startup import Storage, prepare_storage
 from tailrace.log.directories.log_directories import DuplicateLog
-from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.log.directories.shards_file import ShardedDirectory
 from tailrace.log.disk.checkpoints import CorruptCheckpoint
+from tailrace.log.disk.directory_lock import DirectoryInUse
 from tailrace.log.disk.files import Files
 from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.log.segments.open_segments import SEGMENTS_MAX

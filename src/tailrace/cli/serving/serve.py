@@ -12,13 +12,15 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tailrace.cli.connection.properties_file import read_properties
-from tailrace.cli.console.beside_broker import ConsoleBeside
 from tailrace.cli.errors import CommandError
 from tailrace.cli.serving.log_format import set_up_logging
 from tailrace.cli.serving.serve_start import SHARDS_KEY
+
+if TYPE_CHECKING:
+    from tailrace.cli.console.beside_broker import ConsoleBeside
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
@@ -42,6 +44,9 @@ def run(options: argparse.Namespace) -> int:
 def _console(options: argparse.Namespace) -> ConsoleBeside | None:
     """Return the console that the options request, not yet started, or None."""
     if options.console is not None:
+        # Few brokers have a console, and the import would slow down every start.
+        from tailrace.cli.console.beside_broker import ConsoleBeside
+
         return ConsoleBeside(options)
     for name, value in vars(options).items():
         if name.startswith("console_") and value not in (None, False, []):

@@ -7,12 +7,11 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup.open_broker import REFUSALS
-from tailrace.cli.console.beside_broker import ConsoleBeside, local_address
 from tailrace.cli.errors import CommandError
 from tailrace.cli.serving.serve_start import print_ready, read_credentials
 from tailrace.log.disk.files import DiskFiles
@@ -24,6 +23,9 @@ from tailrace.node.umask import umask_of
 from tailrace.server.broker_interface import ServerFunctions
 from tailrace.server.run_broker import run_broker
 from tailrace.server.server import Server
+
+if TYPE_CHECKING:
+    from tailrace.cli.console.beside_broker import ConsoleBeside
 
 FAILED: Final = 1
 CANNOT_START: Final = 2
@@ -117,6 +119,8 @@ def log_ready(server: Server, properties: Mapping[str, str], began: float) -> No
 
 
 def _start(console: ConsoleBeside, server: Server, protocols: Mapping[str, str], data: Sequence[str]) -> None:
+    from tailrace.cli.console.beside_broker import local_address
+
     clients = [one for one in server.endpoints if one.name in protocols]
     listeners = [(protocols[one.name], local_address(one.host, one.port)) for one in clients]
     console.start(listeners, data, None if server.metrics is None else server.metrics.address)

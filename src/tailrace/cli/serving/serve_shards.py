@@ -8,11 +8,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from tailrace.cli.console.beside_broker import ConsoleBeside, local_address
 from tailrace.cli.errors import CommandError
 from tailrace.cli.serving.serve_start import SHARDS_KEY, print_ready, read_credentials
-from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.log.directories.shards_file import ShardedDirectory, read_shards
+from tailrace.log.disk.directory_lock import DirectoryInUse
 from tailrace.log.disk.files import DiskFiles
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.node.shards.run_shards import ShardOptions, ShardRun, ShardsFailed
@@ -21,6 +20,7 @@ from tailrace.node.umask import umask_of
 from tailrace.server.connections.endpoints import Endpoint, parse_endpoints, parse_protocol_map, protocols_of
 
 if TYPE_CHECKING:
+    from tailrace.cli.console.beside_broker import ConsoleBeside
     from tailrace.node.shards.metrics_server import MetricsServer
 
 AUTO: Final = "auto"
@@ -118,6 +118,8 @@ def _start(
     console: ConsoleBeside, properties: Mapping[str, str], listeners: Sequence[str], metrics: str | None
 ) -> None:
     """Start the console with the listeners of the first shard."""
+    from tailrace.cli.console.beside_broker import local_address
+
     pairs = [(protocol, local_address(one.host, one.port)) for one, protocol in _secured(properties, listeners)]
     console.start(pairs, data_dirs(properties), metrics)
 

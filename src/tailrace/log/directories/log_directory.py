@@ -28,6 +28,7 @@ from tailrace.log.directories.partition_folders import partition_folders
 from tailrace.log.directories.serial_work import Submit, Task, retrying_submit
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint, read_clean_shutdown, write_clean_shutdown
+from tailrace.log.disk.directory_lock import lock_directory
 from tailrace.log.disk.files import Files, Space, join
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery.recovery import RecoveryReport, no_jitter, open_log
@@ -42,10 +43,6 @@ from tailrace.records.batch import CorruptBatch
 from tailrace.waiting.chore import Chore
 
 _log = logging.getLogger(__name__)
-
-
-class DirectoryInUse(Exception):
-    """Another process holds the lock of the log directory."""
 
 
 @dataclass(slots=True)
@@ -88,13 +85,7 @@ class LogDirectory:
         self._work = DirectoryWork(files, self.checkpoint, self.fail, open_segments or OpenSegments())
         self._unwanted: list[str] = []  # folders to be deleted
         self._checkpoints = DirectoryCheckpoints(files, path)
-        files.make_directory(path)
-        try:
-            self._lock = files.lock(self._file(file_names.DIRECTORY_LOCK))
-        except (BlockingIOError, PermissionError) as error:
-            if isinstance(error, PermissionError) and error.filename:  # the lock file cannot be opened
-                raise DirectoryInUse(f"{path} cannot be locked: {error.filename}: {error.strerror}") from None
-            raise DirectoryInUse(f"{path} is in use by another process, such as a running broker") from None
+        self._lock = lock_directory(files, path)
 
     def _file(self, name: str) -> str:
         return join(self.path, name)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.log.directories.shards_file import check_shards, read_shards, shard_folder, write_shards
+from tailrace.log.disk.directory_lock import lock_directory
 from tailrace.log.disk.file_names import (
     CLEAN_SHUTDOWN,
-    DIRECTORY_LOCK,
     META_PROPERTIES,
     REMOTE_INDEXES,
     parse_partition_folder,
@@ -31,11 +30,7 @@ def take_directories(files: Files, paths: Sequence[str], count: int) -> list[Fil
     """
     locks = []
     for path in paths:
-        files.make_directory(path)
-        try:
-            locks.append(files.lock(join(path, DIRECTORY_LOCK)))
-        except BlockingIOError:
-            raise DirectoryInUse(f"{path} is in use by another process, such as a running broker") from None
+        locks.append(lock_directory(files, path))
         check_shards(files, path, count)
     for path in paths:
         if read_shards(files, path) != count:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.log.directories.shards_file import ShardedDirectory, check_shards, read_shards
+from tailrace.log.disk.directory_lock import DirectoryInUse
 from tailrace.log.disk.files import Files
 from tailrace.node.shards.adoption import take_directories
 from tests.support.memory_files import MemoryFiles, memory_files
