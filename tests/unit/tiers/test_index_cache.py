@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.log.disk import file_names
 from tailrace.log.disk.files import DiskFiles
-from tailrace.tiers.reading.index_cache import FOLDER, IndexCache
+from tailrace.tiers.reading.index_cache import IndexCache
 from tailrace.tiers.remote_segment import RemoteSegment
 from tailrace.tiers.stores.remote_store import IndexKind, RemoteStorageError, RemoteStore
 from tests.support.tier_makers import LAYOUTS, small_log
@@ -29,7 +30,7 @@ class Tier:
         return IndexCache(FILES, str(self.path), lambda: self.size_max, self.ttl_ms, now_ms)
 
     def names(self) -> list[str]:
-        return sorted(one.name for one in (self.path / FOLDER).iterdir())
+        return sorted(one.name for one in (self.path / file_names.REMOTE_INDEXES).iterdir())
 
     def load(self, segment: RemoteSegment, now_ms: int = 0) -> None:
         self.cache.keep(segment, self.cache.load(segment, self.store), now_ms)
@@ -103,7 +104,9 @@ def test_a_start_removes_the_files_of_loads_and_keeps_complete_sets(tier: Tier) 
 def test_a_corrupt_file_of_the_cache_is_removed_and_fetched_again(tier: Tier) -> None:
     (segment, *_) = tier.segments
     tier.load(segment)
-    (tier.path / FOLDER / next(name for name in tier.names() if name.endswith(".index"))).write_bytes(b"x" * 13)
+    (
+        tier.path / file_names.REMOTE_INDEXES / next(name for name in tier.names() if name.endswith(".index"))
+    ).write_bytes(b"x" * 13)
     again = tier.opened()
     assert again.find(segment, 0) is None
     assert (tier.names(), again.size) == ([], 0)
