@@ -234,7 +234,7 @@ def test_offsets_are_printed_by_partition(command: Command, topic: str, lines: C
     records = [json.dumps({"value": f"v{n}", "timestamp": NOW_MS + 1000 * n}) for n in range(5)]
     command.ok("produce", topic, "--json", "--partition", 1, "--file", lines(*records))
     assert [line.split() for line in command.ok("offsets", topic).lines] == [
-        ["TOPIC", "PARTITION", "EARLIEST", "LATEST", "BETWEEN"],
+        ["TOPIC", "PARTITION", "EARLIEST", "LATEST", "SPAN"],
         [topic, "0", "0", "0", "0"],
         [topic, "1", "0", "5", "5"],
     ]

@@ -24,7 +24,7 @@ from tailrace.protocol.flat.fetch import PartitionAnswer
 Answer: TypeAlias = tuple[PartitionFetch, PartitionAnswer]
 Refused: TypeAlias = tuple[PartitionFetch, ErrorCode]
 # Record what the response contains of a partition. Return True if the response has to contain the partition.
-Note: TypeAlias = Callable[[PartitionFetch, PartitionAnswer], bool]
+Includes: TypeAlias = Callable[[PartitionFetch, PartitionAnswer], bool]
 
 
 class ResponseHead(NamedTuple):
@@ -33,7 +33,7 @@ class ResponseHead(NamedTuple):
     error: ErrorCode
     session_id: int
     has_partitions: bool = True
-    note: Note | None = None  # None: the response contains all partitions
+    includes: Includes | None = None  # None: the response contains all partitions
 
 
 _ALL: Final = ResponseHead(ErrorCode.NONE, NO_SESSION)
@@ -86,7 +86,7 @@ class FullContext(SessionlessContext):
             uses_topic_ids=self._uses_topic_ids,
             now_ms=now_ms,
         )
-        return _ALL if session is None else ResponseHead(ErrorCode.NONE, session.id, note=_record_sent)
+        return _ALL if session is None else ResponseHead(ErrorCode.NONE, session.id, includes=_record_sent)
 
 
 def _record_sent(fetch: PartitionFetch, answer: PartitionAnswer) -> bool:
@@ -120,7 +120,7 @@ class IncrementalContext:
     def begin_response(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> ResponseHead:
         if not self.is_current:
             return ResponseHead(ErrorCode.INVALID_FETCH_SESSION_EPOCH, self.session.id, False)
-        return ResponseHead(ErrorCode.NONE, self.session.id, note=self._record_sent)
+        return ResponseHead(ErrorCode.NONE, self.session.id, includes=self._record_sent)
 
     def _record_sent(self, fetch: PartitionFetch, answer: PartitionAnswer) -> bool:
         must_be_sent = fetch.must_be_sent(answer)

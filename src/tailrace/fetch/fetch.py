@@ -14,7 +14,7 @@ from enum import Enum
 from functools import partial
 from typing import Final, TypeAlias
 
-from tailrace.fetch.context import Answer, FetchContext, Note
+from tailrace.fetch.context import Answer, FetchContext, Includes
 from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION, converted
 from tailrace.fetch.fetch_plan import FetchAuthorizer, FetchParams, FetchPlan, active_partitions
 from tailrace.fetch.isolation import check_level, is_consumer
@@ -309,8 +309,8 @@ class Fetch:
     def make_answer(self, now_ms: int) -> Steps[FetchAnswer]:
         """Return the response, with pauses for other requests. The session then counts it as sent."""
         params, answers, refused = self.params, self.answers, self.plan.refused
-        error, session_id, has_partitions, note = self.context.begin_response(answers, refused, now_ms)
-        builder = self._builder(self.version, note)
+        error, session_id, has_partitions, includes = self.context.begin_response(answers, refused, now_ms)
+        builder = self._builder(self.version, includes)
         if has_partitions:
             if len(answers) + len(refused) <= PARTITIONS_PER_STEP:
                 builder.add(answers)
@@ -326,9 +326,9 @@ class Fetch:
         answer: FetchAnswer = _new_tuple(FetchAnswer, (error, session_id, builder.topics, nodes))
         return answer
 
-    def _builder(self, version: int | None, note: Note | None) -> AnswerBuilder:
+    def _builder(self, version: int | None, includes: Includes | None) -> AnswerBuilder:
         services = self._services
-        return AnswerBuilder(version, note, services.reader.partitions, services.image, self.listener)
+        return AnswerBuilder(version, includes, services.reader.partitions, services.image, self.listener)
 
     def _count_throttled(self, now_ms: int) -> None:
         """Count the bytes of throttled partitions that a follower receives."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tailrace.fetch.context import Answer, Note
+from tailrace.fetch.context import Answer, Includes
 from tailrace.fetch.session import PARTITIONS_PER_STEP, PartitionFetch
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
@@ -54,36 +54,36 @@ def refused_fetch(ask: FetchAsk, version: int, code: ErrorCode) -> Steps[FetchAn
 class AnswerBuilder:
     """Builds a response, a few partitions at a time."""
 
-    __slots__ = ("_image", "_listener", "_note", "_partitions", "_topic", "_version", "nodes", "topics")
+    __slots__ = ("_image", "_includes", "_listener", "_partitions", "_topic", "_version", "nodes", "topics")
 
     def __init__(
         self,
         version: int | None,
-        note: Note | None,
+        includes: Includes | None,
         partitions: HostedPartitions,
         image: Callable[[], MetadataImage],
         listener: str,
     ) -> None:
-        """`version`: None leaves error codes unchanged. `note` decides which partitions the response contains; None:
-        all."""
+        """`includes` decides which partitions the response contains. If it is None, all. If `version` is None, error
+        codes stay unchanged."""
         self._version = version
-        self._note = note
+        self._includes = includes
         self._partitions = partitions
         self._image = image
         self._listener = listener
-        self._topic: bytes | str | None = None  # of the last partition, as the request names the topic
+        self._topic: bytes | str | None = None  # topic of the last partition: its id or its name, as in the request
         self.topics: list[tuple[str, bytes, list[PartitionAnswer]]] = []
         self.nodes: dict[int, LeaderEndpoint] = {}  # the leaders named by errors, by broker id
 
     def add(self, answers: Sequence[Answer]) -> None:
         """Add partitions. Consecutive partitions of a topic share one topic entry."""
-        topics, note, version = self.topics, self._note, self._version
+        topics, includes, version = self.topics, self._includes, self._version
         partitions: list[PartitionAnswer] = topics[-1][2] if topics else []
         last = self._topic
         for fetch, answer in answers:
             if answer[_ERROR_CODE] and version is not None:
                 answer = self._adapted(fetch, answer, version)
-            if note is not None and not note(fetch, answer):
+            if includes is not None and not includes(fetch, answer):
                 continue
             topic = fetch.identity[0]
             if topic != last:

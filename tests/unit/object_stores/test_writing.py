@@ -10,7 +10,7 @@ import pytest
 
 from tailrace.object_stores.settings import StoreSettings
 from tailrace.object_stores.store_address import Place
-from tailrace.object_stores.writing.opening import blobs_of
+from tailrace.object_stores.writing.open_blobs import blobs_of
 from tailrace.object_stores.writing.s3_blobs import S3Blobs, in_parts
 from tailrace.object_stores.writing.web_requests import in_ms
 from tests.support.gcs_server import gcs_server

@@ -15,7 +15,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.shares.state.persisted_state import SharePartitionKey
 
 ResultFields: TypeAlias = dict[str, Any]  # the fields of a partition's result
-Take: TypeAlias = Callable[["ResultFields | KafkaError", int], None]
+OnResult: TypeAlias = Callable[["ResultFields | KafkaError", int], None]
 
 P = TypeVar("P", bound="_AskedPartition")
 R = TypeVar("R")
@@ -33,7 +33,7 @@ class _AskedTopic(Protocol[P]):
 def answer_partitions(
     request: Request,
     topics: Sequence[_AskedTopic[P]],
-    ask: Callable[[SharePartitionKey, P, Take, int], None],
+    handle_partition: Callable[[SharePartitionKey, P, OnResult, int], None],
     result: Callable[[bytes, list[ResultFields]], Any],
     response: Callable[..., R],
     now_ms: int,
@@ -43,8 +43,8 @@ def answer_partitions(
 ) -> R | None:
     """Handle each partition of a request, and respond when all partitions have their results.
 
-    `ask` handles one partition and passes its fields or an error to `take`. `result` builds a topic's part of the
-    response.
+    `handle_partition` passes the fields of the partition's result, or an error, to its callback `on_result`. `result`
+    builds a topic's part of the response.
     """
     group_id: str = request.body.group_id
     wanted = {
@@ -67,14 +67,14 @@ def answer_partitions(
     merged: MergedParts[ResultFields | KafkaError] = MergedParts(len(wanted), finish)
     may = permissions.allows(request, Operation.CLUSTER_ACTION, AclResource.CLUSTER, "kafka-cluster")
     for index, (key, asked) in enumerate(wanted.items()):
-        take = merged.part(index)
+        on_result = merged.part(index)
         if may:
-            ask(key, asked, take, now_ms)
+            handle_partition(key, asked, on_result, now_ms)
         else:
-            take(KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED), now_ms)
+            on_result(KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED), now_ms)
     return None
 
 
-def take_success(take: Take) -> Callable[[ErrorCode, int], None]:
+def on_success(on_result: OnResult) -> Callable[[ErrorCode, int], None]:
     """Return a callback that reports the success of a change."""
-    return lambda _, now_ms: take({}, now_ms)
+    return lambda _, now_ms: on_result({}, now_ms)

@@ -11,9 +11,9 @@ OPERATIONS = {one.name.replace("_", "").lower(): one for one in Operation}
 _OPERATION_NAMES = ", ".join(one.name.title().replace("_", "") for one in Operation)
 
 
-def add_acls(nouns: Parsers) -> None:
+def add_acls(commands: Parsers) -> None:
     acls = described(
-        nouns.add_parser("acls", help="list, add and remove entries of access control lists"),
+        commands.add_parser("acls", help="list, add and remove entries of access control lists"),
         "Show and change the access control lists of a cluster (Tailrace or Apache Kafka) that has an authorizer.",
         """
         examples:

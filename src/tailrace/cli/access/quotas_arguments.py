@@ -7,9 +7,9 @@ import argparse
 from tailrace.cli.parsing.options import DRY_RUN, Parsers, add_cluster, add_json, described
 
 
-def add_quotas(nouns: Parsers) -> None:
+def add_quotas(commands: Parsers) -> None:
     quotas = described(
-        nouns.add_parser("quotas", help="list, set and remove quotas of users, client ids and addresses"),
+        commands.add_parser("quotas", help="list, set and remove quotas of users, client ids and addresses"),
         "Show and change the quotas of a cluster (Tailrace or Apache Kafka). Other quotas are left unchanged.",
         """
         examples:

@@ -11,9 +11,9 @@ DEFAULT_MECHANISM = "SCRAM-SHA-512"
 DEFAULT_ITERATIONS = 8_192
 
 
-def add_users(nouns: Parsers) -> None:
+def add_users(commands: Parsers) -> None:
     users = described(
-        nouns.add_parser("users", help="list, set and remove SCRAM users"),
+        commands.add_parser("users", help="list, set and remove SCRAM users"),
         """
         Show and change the SCRAM users of a cluster (Tailrace or Apache Kafka). A password is read from a file, from
         standard input or from a prompt; it is never an argument.

@@ -21,9 +21,9 @@ from tailrace.cli.parsing.options import (
 from tailrace.cli.records.start_place import start_place
 
 
-def add_topics(nouns: Parsers) -> None:
+def add_topics(commands: Parsers) -> None:
     topics = described(
-        nouns.add_parser("topics", help="list, describe, create, delete, alter and trim topics"),
+        commands.add_parser("topics", help="list, describe, create, delete, alter and trim topics"),
         "List, describe, create, delete, alter and trim the topics of a cluster (Tailrace or Apache Kafka).",
         """
         examples:
@@ -160,10 +160,10 @@ def _add_topics_trim(verbs: Parsers) -> None:
     parser = described(
         verbs.add_parser("trim", help="delete the oldest records of a topic"),
         """
-        Delete the records of a topic before WHERE. This cannot be undone. Without --yes the new first offsets are
+        Delete the records of a topic before START. This cannot be undone. Without --yes the new first offsets are
         shown, and nothing is changed.
 
-        WHERE is an offset, `latest` (delete all records), -N to keep the last N offsets of each partition, or a time:
+        START is an offset, `latest` (delete all records), -N to keep the last N offsets of each partition, or a time:
         @milliseconds since 1970, or ISO 8601 (UTC if it has no time zone).
         """,
         """
@@ -175,7 +175,7 @@ def _add_topics_trim(verbs: Parsers) -> None:
     )
     parser.add_argument("topic", metavar="TOPIC", help="name of the topic")
     parser.add_argument(
-        "--before", metavar="WHERE", type=start_place, required=True, help="first record to keep, see above"
+        "--before", metavar="START", type=start_place, required=True, help="first record to keep, see above"
     )
     add_partition(parser)
     add_yes(parser, "delete the records")
@@ -184,9 +184,9 @@ def _add_topics_trim(verbs: Parsers) -> None:
     parser.set_defaults(run="tailrace.cli.admin.trim:run")
 
 
-def add_configs(nouns: Parsers) -> None:
+def add_configs(commands: Parsers) -> None:
     configs = described(
-        nouns.add_parser("configs", help="describe, set and unset configs of topics and brokers"),
+        commands.add_parser("configs", help="describe, set and unset configs of topics and brokers"),
         "Show and change the configs of topics and brokers. Configs that you do not name are left unchanged.",
         """
         examples:
@@ -255,12 +255,12 @@ def _add_resource(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "one JSON document")
 
 
-def add_offsets(nouns: Parsers) -> None:
+def add_offsets(commands: Parsers) -> None:
     parser = described(
-        nouns.add_parser("offsets", help="show first and last offsets of partitions, and the offset of a time"),
+        commands.add_parser("offsets", help="show first and last offsets of partitions, and the offset of a time"),
         """
         Show the earliest and the latest offset of partitions. EARLIEST is the offset of the first record. LATEST is the
-        offset that the next record will get; with read_committed it is the last stable offset. BETWEEN is the
+        offset that the next record will get; with read_committed it is the last stable offset. SPAN is the
         difference. There may be fewer records than that, because transactions and compaction leave gaps.
 
         TIME is milliseconds since 1970, or ISO 8601 (UTC if it has no time zone).

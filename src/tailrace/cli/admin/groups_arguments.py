@@ -12,9 +12,9 @@ _DURATION = re.compile(
 )
 
 
-def add_groups(nouns: Parsers) -> None:
+def add_groups(commands: Parsers) -> None:
     groups = described(
-        nouns.add_parser("groups", help="list and describe groups, show their lag, reset and delete their offsets"),
+        commands.add_parser("groups", help="list and describe groups, show their lag, reset and delete their offsets"),
         "Show the groups of a cluster (Tailrace or Apache Kafka), their members and lag, and change their offsets.",
         """
         examples:

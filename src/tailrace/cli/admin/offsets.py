@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_lines(json_document({"partitions": [_json(p, earliest[p], latest[p], lookups) for p in partitions]}))
         return 0
-    heads = ["<TOPIC", "PARTITION", "EARLIEST", "LATEST", "BETWEEN"]
+    heads = ["<TOPIC", "PARTITION", "EARLIEST", "LATEST", "SPAN"]
     for name, _ in lookups:
         heads += [name.upper(), "<TIME"]
     rows = []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tailrace.cli.parsing.options import Parsers, add_cluster, add_json, described, minutes, natural
 
 
-def add_transactions(nouns: Parsers) -> None:
+def add_transactions(commands: Parsers) -> None:
     transactions = described(
-        nouns.add_parser("transactions", help="list, describe and abort transactions, and find hanging ones"),
+        commands.add_parser("transactions", help="list, describe and abort transactions, and find hanging ones"),
         "Show the transactions of a cluster (Tailrace or Apache Kafka), and abort hanging ones.",
         """
         examples:

@@ -8,9 +8,11 @@ from tailrace.cli.parsing.options import Parsers, add_cluster, add_json, describ
 from tailrace.local_cluster.cluster_plan import Controllers
 
 
-def add_cluster_noun(nouns: Parsers) -> None:
+def add_cluster_noun(commands: Parsers) -> None:
     cluster = described(
-        nouns.add_parser("cluster", help="start a cluster on this machine for trials; show the health of any cluster"),
+        commands.add_parser(
+            "cluster", help="start a cluster on this machine for trials; show the health of any cluster"
+        ),
         "Start a cluster on this machine for trials, or show the health of a cluster (Tailrace or Apache Kafka).",
         """
         examples:

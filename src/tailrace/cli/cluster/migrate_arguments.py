@@ -5,9 +5,9 @@ from __future__ import annotations
 from tailrace.cli.parsing.options import Parsers, described
 
 
-def add_migrate(nouns: Parsers) -> None:
+def add_migrate(commands: Parsers) -> None:
     migrate = described(
-        nouns.add_parser("migrate", help="turn a standalone node into the first broker of a cluster"),
+        commands.add_parser("migrate", help="turn a standalone node into the first broker of a cluster"),
         """
         Turn a standalone node (broker and controller in one, of Tailrace or Apache Kafka) into a broker of a cluster
         with controllers of Apache Kafka. Topics, configs, quotas, ACLs, credentials, groups, offsets and transactions

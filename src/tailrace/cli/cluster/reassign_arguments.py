@@ -8,9 +8,11 @@ from tailrace.cli.admin.groups_arguments import topic_partitions
 from tailrace.cli.parsing.options import Parsers, add_cluster, add_json, add_yes, described, positive, seconds
 
 
-def add_reassign(nouns: Parsers) -> None:
+def add_reassign(commands: Parsers) -> None:
     reassign = described(
-        nouns.add_parser("reassign", help="move partitions to other brokers: plan, apply, status, cancel, unthrottle"),
+        commands.add_parser(
+            "reassign", help="move partitions to other brokers: plan, apply, status, cancel, unthrottle"
+        ),
         """
         Move the replicas of partitions to other brokers. A plan is a JSON file in the format of Kafka's
         kafka-reassign-partitions. Brokers copy the replicas in the background.
@@ -133,9 +135,9 @@ def _finish(parser: argparse.ArgumentParser, verb: str) -> None:
     parser.set_defaults(run=f"tailrace.cli.cluster.reassign:run_{verb}")
 
 
-def add_elect(nouns: Parsers) -> None:
+def add_elect(commands: Parsers) -> None:
     elect = described(
-        nouns.add_parser("elect", help="elect leaders: preferred, or unclean"),
+        commands.add_parser("elect", help="elect leaders: preferred, or unclean"),
         "Elect leaders of partitions in a cluster (Tailrace or Apache Kafka).",
         """
         examples:

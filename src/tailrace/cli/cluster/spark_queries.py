@@ -47,7 +47,7 @@ class Writer(NamedTuple):
 
     @property
     def rows(self) -> int:
-        return sum(share.rows for share in self.decision.shares)
+        return sum(output.rows for output in self.decision.outputs)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -105,7 +105,7 @@ def _document(readers: list[Reader], writers: list[Writer], now_ms: int) -> dict
                 "batch": one.decision.batch,
                 "topic": one.decision.topic,
                 "rows": one.rows,
-                "tasks": len(one.decision.shares),
+                "tasks": len(one.decision.outputs),
                 "committedAt": one.decision.time_ms,
                 "finished": one.is_finished,
             }
@@ -140,7 +140,7 @@ def _text(readers: list[Reader], writers: list[Writer], now_ms: int) -> list[str
                 one.decision.topic,
                 one.decision.batch,
                 one.rows,
-                len(one.decision.shares),
+                len(one.decision.outputs),
                 None if one.decision.time_ms is None else time_text(one.decision.time_ms),
                 "finished" if one.is_finished else "being committed",
             )

@@ -12,7 +12,7 @@ from tailrace.cli.log.partition_choice import files_at, tidy_path
 from tailrace.cli.output import count_text, json_document, print_lines, table
 from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.object_stores.store_address import is_remote, parse_place
-from tailrace.object_stores.writing.opening import blobs_of
+from tailrace.object_stores.writing.open_blobs import blobs_of
 from tailrace.object_stores.writing.s3_blobs import S3Blobs, Upload
 from tailrace.spark.source.errors import SourceError
 from tailrace.spark.source.transports.remote_metadata import RemoteMetadata

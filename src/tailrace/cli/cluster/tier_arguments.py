@@ -7,9 +7,9 @@ import argparse
 from tailrace.cli.parsing.options import Parsers, add_cluster, add_json, add_yes, described
 
 
-def add_tier(nouns: Parsers) -> None:
+def add_tier(commands: Parsers) -> None:
     tier = described(
-        nouns.add_parser("tier", help="check the remote store of tiered storage: verify, gc"),
+        commands.add_parser("tier", help="check the remote store of tiered storage: verify, gc"),
         """
         Compare the files in the remote store of a cluster with the metadata of the cluster. Brokers may be running, and
         what they copy or delete at that time is not reported.

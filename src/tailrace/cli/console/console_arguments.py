@@ -12,9 +12,9 @@ DEFAULT_LAG_EVERY_S: Final = 30.0
 PREFIX: Final = "--console-"  # of the options of `serve`
 
 
-def add_console(nouns: Parsers) -> None:
+def add_console(commands: Parsers) -> None:
     parser = described(
-        nouns.add_parser("console", help="serve a web page that shows a cluster and its logs"),
+        commands.add_parser("console", help="serve a web page that shows a cluster and its logs"),
         """
         Serve a web page that shows a cluster (Tailrace or Apache Kafka): brokers, topics, records, groups,
         transactions, security. With --data it draws the logs of a data directory, segment by segment, and explains

@@ -13,9 +13,9 @@ from tailrace.cli.parsing.options import Parsers, described
 VERBS = (verify, reindex, compact, export, diff, replay, load, profile)
 
 
-def add_job(nouns: Parsers) -> None:
+def add_job(commands: Parsers) -> None:
     job = described(
-        nouns.add_parser(
+        commands.add_parser(
             "job", help="work over whole logs on Spark: verify, reindex, compact, export, diff, replay, load, profile"
         ),
         """

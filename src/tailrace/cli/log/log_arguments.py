@@ -7,9 +7,9 @@ import argparse
 from tailrace.cli.parsing.options import ENCODINGS, Parsers, add_json, described, natural, positive, timestamp
 
 
-def add_log(nouns: Parsers) -> None:
+def add_log(commands: Parsers) -> None:
     log = described(
-        nouns.add_parser("log", help="inspect a data directory: ls, map, cat, dump, explain, verify, repair"),
+        commands.add_parser("log", help="inspect a data directory: ls, map, cat, dump, explain, verify, repair"),
         """
         Inspect a data directory of Tailrace or Apache Kafka without a broker. Only `repair --yes` changes files. A
         broker may be running on the directory; its writes may or may not be visible to the command.

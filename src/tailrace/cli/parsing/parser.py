@@ -50,31 +50,31 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--version", action=_Version, nargs=0, help="print the version, and if the kernels are compiled"
     )
-    nouns = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    add_serve(nouns)
-    add_cluster_noun(nouns)
-    add_topics(nouns)
-    add_configs(nouns)
-    add_produce(nouns)
-    add_consume(nouns)
-    add_offsets(nouns)
-    add_groups(nouns)
-    add_transactions(nouns)
-    add_acls(nouns)
-    add_users(nouns)
-    add_quotas(nouns)
-    add_reassign(nouns)
-    add_elect(nouns)
-    add_shards(nouns)
-    add_top(nouns)
-    add_explain(nouns)
-    add_console(nouns)
-    add_migrate(nouns)
-    add_tier(nouns)
-    add_log(nouns)
-    add_job(nouns)
-    _add_tour(nouns)
-    _add_completion(nouns)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    add_serve(commands)
+    add_cluster_noun(commands)
+    add_topics(commands)
+    add_configs(commands)
+    add_produce(commands)
+    add_consume(commands)
+    add_offsets(commands)
+    add_groups(commands)
+    add_transactions(commands)
+    add_acls(commands)
+    add_users(commands)
+    add_quotas(commands)
+    add_reassign(commands)
+    add_elect(commands)
+    add_shards(commands)
+    add_top(commands)
+    add_explain(commands)
+    add_console(commands)
+    add_migrate(commands)
+    add_tier(commands)
+    add_log(commands)
+    add_job(commands)
+    _add_tour(commands)
+    _add_completion(commands)
     return parser
 
 
@@ -88,9 +88,9 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _add_completion(nouns: Parsers) -> None:
+def _add_completion(commands: Parsers) -> None:
     completion = described(
-        nouns.add_parser("completion", help="print a script that completes commands in a shell"),
+        commands.add_parser("completion", help="print a script that completes commands in a shell"),
         "Print a script that completes commands and options in bash or zsh. It needs the extra `completion`.",
         """
         examples:
@@ -105,9 +105,9 @@ def _add_completion(nouns: Parsers) -> None:
     completion.set_defaults(run="tailrace.cli.parsing.completion:run")
 
 
-def _add_tour(nouns: Parsers) -> None:
+def _add_tour(commands: Parsers) -> None:
     tour = described(
-        nouns.add_parser("tour", help="a guided tour of the log: write, roll, look up, explain a read"),
+        commands.add_parser("tour", help="a guided tour of the log: write, roll, look up, explain a read"),
         "Write a topic, roll segments, look records up by offset and by time, explain a read, and show the files.",
         """
         examples:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def _add_topic(parser: argparse.ArgumentParser, what: str) -> None:
-    once = parser.add_mutually_exclusive_group(required=True)
-    once.add_argument("topic", metavar="TOPIC", nargs="?", help=what)
-    once.add_argument("-t", "--topic", dest="topic_option", metavar="TOPIC", help="the same, as for kcat")
+    either = parser.add_mutually_exclusive_group(required=True)
+    either.add_argument("topic", metavar="TOPIC", nargs="?", help=what)
+    either.add_argument("-t", "--topic", dest="topic_option", metavar="TOPIC", help="same as TOPIC, for users of kcat")
 
 
 def group_name(text: str) -> str:
@@ -41,9 +41,9 @@ def record_format(text: str) -> RecordFormat:
     return formats.record_format(text)
 
 
-def add_produce(nouns: Parsers) -> None:
+def add_produce(commands: Parsers) -> None:
     parser = described(
-        nouns.add_parser("produce", help="write lines to a topic"),
+        commands.add_parser("produce", help="write lines to a topic"),
         """
         Write each line of standard input, or of a file, as one record. Records with a key go to the partition that
         Kafka's clients choose for the key. Each batch of records without a key goes to a random partition. On a
@@ -125,19 +125,19 @@ def _add_sending_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="do not print a report at the end")
 
 
-def add_consume(nouns: Parsers) -> None:
+def add_consume(commands: Parsers) -> None:
     parser = described(
-        nouns.add_parser("consume", help="print the records of a topic"),
+        commands.add_parser("consume", help="print the records of a topic"),
         """
         Print the records of a topic, one per line: partition, offset, time (UTC), key, value and headers. The command
-        reads one partition after the other, up to the end offsets at its start. With --follow it keeps printing new
-        records until Ctrl-C or --max.
+        reads one partition after the other, up to the end offsets at the time the command starts. With --follow
+        it keeps printing new records until Ctrl-C or --max.
 
         Without --group, all partitions are read and nothing is committed. With --group, the command is a member of that
         consumer group: it reads the partitions that the group assigns, from their committed offsets, and commits what
         it has printed. --from then applies to partitions without a committed offset.
 
-        WHERE is `beginning` (the default), `latest` (the default with --follow), an offset, -N for the last N offsets
+        START is `beginning` (the default), `latest` (the default with --follow), an offset, -N for the last N offsets
         of each partition, or a time: @milliseconds since 1970, or ISO 8601 (UTC if it has no time zone).
 
         EXPRESSION is a condition in Python's syntax on key, value (decoded JSON, or text), text (the value as it is),
@@ -172,7 +172,7 @@ def add_consume(nouns: Parsers) -> None:
     )
     _add_filters(parser)
     add_cluster(parser)
-    _add_forms(parser)
+    _add_output_formats(parser)
     parser.set_defaults(run="tailrace.cli.records.consume:run")
 
 
@@ -188,20 +188,20 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schema-registry",
         metavar="URL",
-        help="decode Avro, Protobuf and JSON keys and values with the frame of this registry: with --json as "
-        "keyDecoded and valueDecoded, and for --where",
+        help="decode keys and values that were written with this schema registry (Avro, Protobuf, JSON): --json prints "
+        "them as keyDecoded and valueDecoded, --where can use their fields",
     )
 
 
-def _add_forms(parser: argparse.ArgumentParser) -> None:
-    form = parser.add_mutually_exclusive_group()
-    add_json(form, "one JSON object per line: topic, partition, offset, timestamp, key, value, headers", "-J")
-    form.add_argument(
+def _add_output_formats(parser: argparse.ArgumentParser) -> None:
+    output = parser.add_mutually_exclusive_group()
+    add_json(output, "one JSON object per line: topic, partition, offset, timestamp, key, value, headers", "-J")
+    output.add_argument(
         "-f", "--format", metavar="FORMAT", type=record_format, help="print records in this format, see above"
     )
-    form.add_argument("-K", "--key-separator", metavar="TEXT", help="print key, TEXT and value; \\t is a tab")
-    form.add_argument("--values", action="store_true", help="print only the values, unchanged, one per line")
-    form.add_argument("--parquet", metavar="FILE", help="write the records to a Parquet file; -: standard output")
+    output.add_argument("-K", "--key-separator", metavar="TEXT", help="print key, TEXT and value; \\t is a tab")
+    output.add_argument("--values", action="store_true", help="print only the values, unchanged, one per line")
+    output.add_argument("--parquet", metavar="FILE", help="write the records to a Parquet file; -: standard output")
     parser.add_argument(
         "--more",
         action="store_true",
@@ -217,7 +217,7 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
 def _add_reading_options(parser: argparse.ArgumentParser) -> None:
     _add_topic(parser, "topic to read")
     parser.add_argument(
-        "-o", "--from", dest="start", metavar="WHERE", type=start_place, help="start of the read, see above"
+        "-o", "--from", dest="start", metavar="START", type=start_place, help="start of the read, see above"
     )
     add_partition(parser, "-p")
     parser.add_argument("-G", "--group", metavar="NAME", type=group_name, help="read as a member of this group")

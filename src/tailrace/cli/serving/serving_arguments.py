@@ -21,9 +21,9 @@ from tailrace.cli.parsing.options import (
 )
 
 
-def add_serve(nouns: Parsers) -> None:
+def add_serve(commands: Parsers) -> None:
     serve = described(
-        nouns.add_parser("serve", help="start a broker for Kafka clients"),
+        commands.add_parser("serve", help="start a broker for Kafka clients"),
         """
         Start a broker until SIGTERM or SIGINT. Its data directory can be new, or come from Tailrace or an Apache Kafka
         node (broker and controller in one). When clients can connect, the addresses are printed to standard output.
@@ -115,9 +115,9 @@ def _add_output(serve: argparse.ArgumentParser) -> None:
     )
 
 
-def add_top(nouns: Parsers) -> None:
+def add_top(commands: Parsers) -> None:
     parser = described(
-        nouns.add_parser("top", help="show current traffic, requests, latencies and topics"),
+        commands.add_parser("top", help="show current traffic, requests, latencies and topics"),
         """
         Show the current activity of a broker or cluster, refreshed in place on a terminal, until Ctrl-C.
 
@@ -151,9 +151,9 @@ def add_top(nouns: Parsers) -> None:
     parser.set_defaults(run="tailrace.cli.serving.top:run")
 
 
-def add_explain(nouns: Parsers) -> None:
+def add_explain(commands: Parsers) -> None:
     explain = described(
-        nouns.add_parser("explain", help="show how a running broker handles a fetch"),
+        commands.add_parser("explain", help="show how a running broker handles a fetch"),
         "Show how a running broker handles a request. For a data directory, use `tailrace log explain`.",
         """
         examples:
@@ -233,9 +233,9 @@ def _add_metrics(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_shards(nouns: Parsers) -> None:
+def add_shards(commands: Parsers) -> None:
     shards = described(
-        nouns.add_parser("shards", help="spread partitions over the shards of a node"),
+        commands.add_parser("shards", help="spread partitions over the shards of a node"),
         "Manage the shards of a node that was started with `tailrace serve --shards N`.",
         """
         examples:

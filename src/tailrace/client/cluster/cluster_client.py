@@ -325,13 +325,13 @@ class ClusterClient:
         """Call `ask` with the response timeout in seconds, until it succeeds or the time is over."""
         budget = budget or self.retry_budget()
         while True:
-            was_connected = self._known is not None
+            had_metadata = self._known is not None
             try:
                 return ask(self._response_timeout_s(budget))
             except ClientError as error:
                 if not error.is_retriable or (is_change and error.is_ambiguous):
                     raise
-                if isinstance(error, Unreachable) and not was_connected:
+                if isinstance(error, Unreachable) and not had_metadata:
                     raise
                 if not budget.pause():
                     raise

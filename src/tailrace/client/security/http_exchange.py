@@ -38,15 +38,17 @@ def exchange(
     bytes_max: int = ANSWER_BYTES_MAX,
 ) -> Answer:
     """Return the response, whatever its status. Raise OSError if there is none."""
-    place = urlsplit(url)
-    assert place.hostname is not None
+    address = urlsplit(url)
+    assert address.hostname is not None
     connection: http.client.HTTPConnection
-    if place.scheme == "https":
+    if address.scheme == "https":
         context = client_context(tls or Tls())
-        connection = http.client.HTTPSConnection(place.hostname, place.port, timeout=connect_timeout_s, context=context)
+        connection = http.client.HTTPSConnection(
+            address.hostname, address.port, timeout=connect_timeout_s, context=context
+        )
     else:
-        connection = http.client.HTTPConnection(place.hostname, place.port, timeout=connect_timeout_s)
-    path = (place.path or "/") + (f"?{place.query}" if place.query else "")
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=connect_timeout_s)
+    path = (address.path or "/") + (f"?{address.query}" if address.query else "")
     timer: threading.Timer | None = None
     is_late = threading.Event()
     try:

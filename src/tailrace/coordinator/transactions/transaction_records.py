@@ -47,7 +47,8 @@ def transaction_record(transactional_id: str, facts: Facts, server_version: int)
 
 
 def encoded_record(transactional_id: str, facts: Facts, server_version: int) -> EncodedRecord:
-    """Return the same record in bytes, because every step of every transaction writes one.
+    """Encode the record of `transaction_record` directly. Every step of every transaction writes one, so this is a
+    fast path.
 
     Raise UnwritableMessage for an id, a topic or a number that the record's format cannot hold.
     """

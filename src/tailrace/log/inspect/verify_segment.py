@@ -1,8 +1,8 @@
 """Checks one segment, batch by batch, and its indexes at the same time.
 
 For each batch it checks the checksum, that offsets grow and stay within the segment, and that there are at most as many
-records as offsets. With `deep` it also checks the records: that they can be decoded, that the header has their number,
-that their offsets grow within the batch, and that their largest timestamp is the header's.
+records as offsets. With `deep` it also checks the records: that they can be decoded, that the header's count is right,
+that their offsets grow within the batch, and that the header has their largest timestamp.
 
 Damage does not end the walk. It continues at the next valid batch (resync.py). If there is none before the end of the
 last segment, the tail is torn, as after a crash.
@@ -32,7 +32,7 @@ from tailrace.records.legacy import check_message, iter_messages
 from tailrace.records.record import iter_records
 
 Advance = Callable[[int], None]  # called with the number of bytes checked
-_MAX_REGROWTH = 3
+_GROWTHS_MAX = 3  # how often a file may grow during the check
 
 
 class BatchListener(Protocol):
@@ -146,7 +146,7 @@ class SegmentCheck:
     def _walk(self, file: File, offsets: OffsetIndexCheck | None, times: TimeIndexCheck | None) -> None:
         size = self.result.size = file.size()
         position: int | None = 0
-        regrowth = 0
+        growths = 0
         while position is not None and position < size:
             try:
                 for header, view in read_batches(file, position, size):
@@ -156,9 +156,9 @@ class SegmentCheck:
                 break
             except CorruptBatch as error:
                 damaged = position
-                if self._is_last and file.size() > size and regrowth < _MAX_REGROWTH:
+                if self._is_last and file.size() > size and growths < _GROWTHS_MAX:
                     # A batch was being written during the read, and more of it is there now.
-                    regrowth += 1
+                    growths += 1
                     size = self.result.size = file.size()
                     continue
                 position = next_position(file, damaged, size, self._expected, offsets.usable if offsets else None)
@@ -250,8 +250,8 @@ def _passes_fast_check(header: BatchHeader, view: memoryview) -> bool:
     except CorruptBatch:
         return False
     largest = walk.largest
-    has_offsets = walk.sequential and header.record_count <= header.last_offset - header.base_offset + 1
-    return has_offsets and (bool(header.attributes & TIMESTAMP_TYPE_BIT) or 0 <= largest == header.max_timestamp)
+    are_offsets_valid = walk.sequential and header.record_count <= header.last_offset - header.base_offset + 1
+    return are_offsets_valid and (bool(header.attributes & TIMESTAMP_TYPE_BIT) or 0 <= largest == header.max_timestamp)
 
 
 def _check_records(header: BatchHeader, view: memoryview) -> None:

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from tailrace.metadata.controller.control_state import ControlState
-from tailrace.metadata.decisions.replicas.leadership import replace_unusable
+from tailrace.metadata.decisions.replicas.leadership import replace_unusable_replicas
 from tailrace.protocol.message import Message
 
 AT_ONCE: Final = 1_000  # partitions of a cluster whose changes are written together with that of a broker
@@ -67,7 +67,7 @@ class PartitionSweep:
             for first in range(0, len(some), CHANGED):
                 records, state = [], self._state()
                 for name, number in some[first : first + CHANGED]:
-                    records += replace_unusable(state, name, number)
+                    records += replace_unusable_replicas(state, name, number)
                 if records:
                     yield records
             yield []

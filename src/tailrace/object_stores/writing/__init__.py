@@ -3,7 +3,7 @@
 An object appears when it is complete, and never replaces another one. Every request has a time limit, failures are
 retried a bounded number of times, and an upload that fails is ended in the store.
 
-opening.py          opens the objects of an address
+open_blobs.py       opens the objects of an address
 s3_blobs.py         S3Blobs: write, read and delete objects of a bucket
 s3_requests.py      S3Requests: signed requests, and errors as sentences
 aws_signature.py    signs a request

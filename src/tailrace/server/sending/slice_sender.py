@@ -108,7 +108,7 @@ class SliceSender:
         return pending.slice.file.read_into(pending.position, chunk)
 
     def pin(self, pending: PendingSlice) -> None:
-        """Keep the file of a range that has to wait open."""
+        """Keep a file open for a range that has to wait."""
         if pending.descriptor >= 0 or self.pins >= self._pins_max:
             return
         try:

@@ -20,7 +20,7 @@ _PACKED: Final = "zlib "
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class TaskOutput:
     """The work of one task: its transaction, the number of rows, and a digest of the rows that ignores their order."""
 
     task: int
@@ -45,12 +45,12 @@ class Decision:
     query: str
     batch: int
     topic: str  # a topic of the batch: the decision is an offset of its partition 0
-    shares: tuple[Share, ...]
+    outputs: tuple[TaskOutput, ...]
     time_ms: int | None = None  # when it was made; None if an earlier version made it
 
 
 def to_notes(decision: Decision) -> list[str]:
-    tasks = [[one.task, one.attempt, one.producer_id, one.epoch, one.rows, one.digest] for one in decision.shares]
+    tasks = [[one.task, one.attempt, one.producer_id, one.epoch, one.rows, one.digest] for one in decision.outputs]
     fields: dict[str, Any] = {"decision": decision.number, "query": decision.query, "batch": decision.batch}
     fields |= {"topic": decision.topic, "tasks": tasks}
     if decision.time_ms is not None:
@@ -72,6 +72,6 @@ def from_notes(notes: Sequence[str]) -> Decision:
     if text.startswith(_PACKED):
         text = zlib.decompress(base64.b64decode(text.removeprefix(_PACKED))).decode()
     fields = json.loads(text)
-    shares = tuple(Share(*map(int, one)) for one in fields["tasks"])
+    outputs = tuple(TaskOutput(*map(int, one)) for one in fields["tasks"])
     number, batch = int(fields["decision"]), int(fields["batch"])
-    return Decision(number, str(fields["query"]), batch, str(fields["topic"]), shares, fields.get("at"))
+    return Decision(number, str(fields["query"]), batch, str(fields["topic"]), outputs, fields.get("at"))

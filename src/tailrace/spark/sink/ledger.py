@@ -25,7 +25,7 @@ from tailrace.client.groups.group_offsets import commit_offset, committed_offset
 from tailrace.client.producing.transactions import Transaction, TransactionLost, Transactions
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tailrace.spark.sink.decision import Decision, Share, from_notes, piece_count, to_notes
+from tailrace.spark.sink.decision import Decision, TaskOutput, from_notes, piece_count, to_notes
 from tailrace.spark.sink.errors import AnotherDriver, NotWritten
 
 FINISHED: Final = "finished"
@@ -47,7 +47,7 @@ class LedgerState:
 
     fence: Fence
     last: Decision | None = None
-    lost: tuple[Share, ...] = ()  # shares of the last decision that were aborted before they could be committed
+    lost: tuple[TaskOutput, ...] = ()  # outputs of the last decision that were aborted before they could be committed
 
 
 class Ledger:
@@ -62,9 +62,9 @@ class Ledger:
         """Take over from the previous driver. Its last decision is carried out; undecided transactions are aborted."""
         transaction = self._transactions.begin(self._id, self._timeout_ms)
         last = self.last_decision()
-        lost: tuple[Share, ...] = ()
+        lost: tuple[TaskOutput, ...] = ()
         if last is not None and self.finished_number() < last.number:
-            lost = self.commit(last.shares)
+            lost = self.commit(last.outputs)
             if not lost:
                 self._note_finished(last)
         self.abort_leftovers()
@@ -75,8 +75,8 @@ class Ledger:
         notes = to_notes(decision)
         try:
             for group, note in zip(self._pages(len(notes)), notes, strict=True):
-                place = TopicPartition(decision.topic, 0)
-                self._transactions.commit_offset(fence.transaction, group, place, decision.number, note)
+                partition = TopicPartition(decision.topic, 0)
+                self._transactions.commit_offset(fence.transaction, group, partition, decision.number, note)
             self._transactions.end(fence.transaction, commit=True)
         except TransactionLost as error:
             raise AnotherDriver(
@@ -85,9 +85,9 @@ class Ledger:
 
     def carry_out(self, decision: Decision) -> None:
         """Commit the transactions of a decision. Raise NotWritten if some were aborted before."""
-        lost = self.commit(decision.shares)
+        lost = self.commit(decision.outputs)
         if lost:
-            tasks = ", ".join(str(share.task) for share in lost)
+            tasks = ", ".join(str(output.task) for output in lost)
             raise NotWritten(
                 f"batch {decision.batch} lacks the rows of task {tasks}: their transactions were aborted before they "
                 "could be committed; restart the query to write them again"
@@ -95,7 +95,7 @@ class Ledger:
         self._note_finished(decision)
         self.abort_leftovers()
 
-    def abort_batch(self, fence: Fence, shares: Iterable[Share]) -> None:
+    def abort_batch(self, fence: Fence, outputs: Iterable[TaskOutput]) -> None:
         """Abort the tasks' transactions. If the decision was made after all, carry it out instead.
 
         If another driver has taken over, do nothing.
@@ -109,41 +109,41 @@ class Ledger:
                 return
         last = self.last_decision()
         if last is not None and last.number > fence.number:
-            if not self.commit(last.shares):
+            if not self.commit(last.outputs):
                 self._note_finished(last)
         else:
-            self.abort(shares)
+            self.abort(outputs)
 
-    def commit(self, shares: Iterable[Share]) -> tuple[Share, ...]:
-        """Commit tasks' transactions. Return the shares whose transactions were aborted before."""
-        wanted = list(shares)
-        return tuple(share for share, done in zip(wanted, self._end_all(wanted), strict=True) if not done)
+    def commit(self, outputs: Iterable[TaskOutput]) -> tuple[TaskOutput, ...]:
+        """Commit tasks' transactions. Return the outputs whose transactions were aborted before."""
+        wanted = list(outputs)
+        return tuple(output for output, done in zip(wanted, self._end_all(wanted), strict=True) if not done)
 
-    def _end_all(self, shares: list[Share]) -> list[bool]:
+    def _end_all(self, outputs: list[TaskOutput]) -> list[bool]:
         """Commit many transactions in parallel, over several connections: a broker handles one request of each."""
-        if len(shares) < SERIAL_MAX:
-            return [self._try_end(share, commit=True) for share in shares]
+        if len(outputs) < SERIAL_MAX:
+            return [self._try_end(output, commit=True) for output in outputs]
         cluster = self._coordinators.cluster
 
-        def end_some(some: list[Share]) -> list[bool]:
+        def end_some(some: list[TaskOutput]) -> list[bool]:
             with ClusterClient(cluster.bootstrap, cluster.settings) as own:
                 ledger = Ledger(Coordinators(own), self._id, self._timeout_ms)
-                return [ledger._try_end(share, commit=True) for share in some]
+                return [ledger._try_end(output, commit=True) for output in some]
 
-        size = -(-len(shares) // THREADS)
-        parts = [shares[start : start + size] for start in range(0, len(shares), size)]
+        size = -(-len(outputs) // THREADS)
+        parts = [outputs[start : start + size] for start in range(0, len(outputs), size)]
         with ThreadPoolExecutor(THREADS) as threads:
             return [done for part in threads.map(end_some, parts) for done in part]
 
-    def abort(self, shares: Iterable[Share]) -> None:
+    def abort(self, outputs: Iterable[TaskOutput]) -> None:
         """Abort tasks' transactions, and open transactions of other attempts."""
-        for share in shares:
-            self._try_end(share, commit=False)  # if this fails, it was aborted before
+        for output in outputs:
+            self._try_end(output, commit=False)  # if this fails, it was aborted before
         self.abort_leftovers()
 
-    def _try_end(self, share: Share, *, commit: bool) -> bool:
+    def _try_end(self, output: TaskOutput, *, commit: bool) -> bool:
         try:
-            self._transactions.end(share.transaction(self._id), commit=commit)
+            self._transactions.end(output.transaction(self._id), commit=commit)
         except TransactionLost:
             return False
         return True
@@ -157,10 +157,10 @@ class Ledger:
         offsets = committed_offsets(self._coordinators, self._id)
         if not offsets:
             return None
-        place, newest = max(offsets.items(), key=lambda found: found[1].offset)
+        partition, newest = max(offsets.items(), key=lambda found: found[1].offset)
         more = self._pages(piece_count(newest.metadata))[1:]
         return from_notes(
-            [newest.metadata, *(committed_offsets(self._coordinators, page)[place].metadata for page in more)]
+            [newest.metadata, *(committed_offsets(self._coordinators, page)[partition].metadata for page in more)]
         )
 
     def _pages(self, count: int) -> list[str]:
@@ -173,5 +173,5 @@ class Ledger:
 
     def _note_finished(self, decision: Decision) -> None:
         """Mark the decision as finished, so that the next `open` is faster. Correctness does not depend on it."""
-        place = TopicPartition(decision.topic, 0)
-        commit_offset(self._coordinators, f"{self._id}-{FINISHED}", place, decision.number, "")
+        partition = TopicPartition(decision.topic, 0)
+        commit_offset(self._coordinators, f"{self._id}-{FINISHED}", partition, decision.number, "")

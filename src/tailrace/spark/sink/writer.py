@@ -24,7 +24,7 @@ from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.errors import ClientError, UnknownTopic, Unreachable
 from tailrace.client.producing.sequenced import SequencedProducer
 from tailrace.client.producing.transactions import Transactions
-from tailrace.spark.sink.decision import Decision, Share, task_id
+from tailrace.spark.sink.decision import Decision, TaskOutput, task_id
 from tailrace.spark.sink.errors import AnotherDriver, NotWritten, RowsChanged
 from tailrace.spark.sink.input_columns import InputColumns
 from tailrace.spark.sink.ledger import Fence, Ledger, LedgerState
@@ -48,9 +48,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class TaskMessage(WriterCommitMessage):
-    """The message of a task to the driver. Without a share there is nothing to commit."""
+    """The message of a task to the driver. Without an output there is nothing to commit."""
 
-    share: Share | None = None
+    output: TaskOutput | None = None
     topic: str = ""
     fence: Fence | None = None
     batch: Batch | None = None
@@ -113,8 +113,8 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
 
     @message_only()
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        # Without a message it is unknown if another run has taken over, so that the open transactions are its own. Then
-        # the next run aborts them, or they time out.
+        # Without a message, the open transactions may belong to another run that has taken over. They are left: the
+        # next run aborts them, or they time out.
         fence = next((one.fence for one in _written(messages) if one.fence is not None), None)
         if fence is not None:
             with connected(self._options) as coordinators:
@@ -149,10 +149,10 @@ def write_task(
 ) -> TaskMessage:
     task, attempt = current_attempt()
     fence = None if state is None else state.fence
-    again = None
+    lost = None
     if state is not None and batch is not None:
-        again = _share_to_repeat(state, batch, task)
-        if again is _ALREADY_WRITTEN:
+        lost = _output_to_repeat(state, batch, task)
+        if lost is _ALREADY_WRITTEN:
             for _ in rows:
                 pass
             return TaskMessage()
@@ -170,14 +170,14 @@ def write_task(
                 writer = TaskWriter(cluster, producer, options, columns, first_partition=task)
             writer.write(arrow)
         if writer is None or producer is None:
-            written = Share(task, attempt, -1, -1, 0, 0)
+            written = TaskOutput(task, attempt, -1, -1, 0, 0)
         else:
             writer.finish()
-            written = Share(task, attempt, producer.producer_id, producer.epoch, writer.rows, writer.digest)
-        if again is not None and (again.rows, again.digest) != (written.rows, written.digest):
+            written = TaskOutput(task, attempt, producer.producer_id, producer.epoch, writer.rows, writer.digest)
+        if lost is not None and (lost.rows, lost.digest) != (written.rows, written.digest):
             raise RowsChanged(
                 f"task {task} has to write its rows of batch {batch.number if batch else ''} again, but got different "
-                f"ones ({written.rows} rows instead of {again.rows}): use the same sources, partitions and settings as "
+                f"ones ({written.rows} rows instead of {lost.rows}): use the same sources, partitions and settings as "
                 "before"
             )
         if not options.is_exactly_once or writer is None or not writer.rows:
@@ -185,15 +185,16 @@ def write_task(
         return TaskMessage(written, writer.topics[0], fence, batch)
 
 
-_ALREADY_WRITTEN = Share(-1, -1, -1, -1, 0, 0)
+_ALREADY_WRITTEN = TaskOutput(-1, -1, -1, -1, 0, 0)
 
 
-def _share_to_repeat(state: LedgerState, batch: Batch, task: int) -> Share | None:
-    """Return _ALREADY_WRITTEN if the batch is written, the share of the task if it is missing, None for a new batch."""
+def _output_to_repeat(state: LedgerState, batch: Batch, task: int) -> TaskOutput | None:
+    """Return None for a new batch, _ALREADY_WRITTEN if the task's rows are committed, or the lost output, which the
+    task must write again."""
     last = state.last
     if last is None or last.query != batch.query:
         return None
-    lost = {share.task: share for share in state.lost}
+    lost = {output.task: output for output in state.lost}
     if batch.number == last.batch:
         return lost.get(task, _ALREADY_WRITTEN)
     if batch.number < last.batch:
@@ -203,47 +204,50 @@ def _share_to_repeat(state: LedgerState, batch: Batch, task: int) -> Share | Non
         )
     if lost:
         tasks = ", ".join(map(str, sorted(lost)))
+        remedy = f"restart the query from a checkpoint that ends before batch {last.batch}"
+        if not batch.query:
+            remedy = f"run the job with txnVersion {last.batch} first"
         raise AnotherDriver(
-            f"batch {last.batch} lacks the rows of task {tasks}, so batch {batch.number} cannot be written"
+            f"batch {last.batch} lacks the rows of task {tasks}, so batch {batch.number} cannot be written: {remedy}"
         )
     return None
 
 
 def _written(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage]:
-    return [one for one in messages if isinstance(one, TaskMessage) and one.share is not None]
+    return [one for one in messages if isinstance(one, TaskMessage) and one.output is not None]
 
 
-def _shares(messages: Sequence[WriterCommitMessage | None]) -> tuple[Share, ...]:
-    return tuple(one.share for one in _written(messages) if one.share is not None)
+def _outputs(messages: Sequence[WriterCommitMessage | None]) -> tuple[TaskOutput, ...]:
+    return tuple(one.output for one in _written(messages) if one.output is not None)
 
 
 def commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
-    written, shares = _written(messages), _shares(messages)
+    written, outputs = _written(messages), _outputs(messages)
     if not written:
         return
     first = written[0]
     with connected(options) as coordinators:
         ledger = ledger_of(options, coordinators)
         if first.fence is None or first.batch is None:
-            lost = ledger.commit(shares)
+            lost = ledger.commit(outputs)
             if lost:
-                tasks = ", ".join(str(share.task) for share in lost)
+                tasks = ", ".join(str(output.task) for output in lost)
                 raise NotWritten(
                     f"the rows of task {tasks} are not written: their transactions were aborted before the commit"
                 )
             ledger.abort_leftovers()
             return
         number, topic = first.fence.number + 1, min(one.topic for one in written)
-        decision = Decision(number, first.batch.query, first.batch.number, topic, shares, int(time.time() * 1_000))
+        decision = Decision(number, first.batch.query, first.batch.number, topic, outputs, int(time.time() * 1_000))
         ledger.decide(first.fence, decision)
         ledger.carry_out(decision)
 
 
 def abort_batch(ledger: Ledger, messages: Sequence[WriterCommitMessage | None], fence: Fence | None) -> None:
     if fence is None:
-        ledger.abort(_shares(messages))
+        ledger.abort(_outputs(messages))
     else:
-        ledger.abort_batch(fence, _shares(messages))
+        ledger.abort_batch(fence, _outputs(messages))
 
 
 def ledger_of(options: WriteOptions, coordinators: Coordinators) -> Ledger:

@@ -16,7 +16,7 @@ from typing import Final
 from tailrace.log.disk.files import Files
 from tailrace.object_stores.settings import StoreSettings
 from tailrace.object_stores.store_address import Place
-from tailrace.object_stores.writing.opening import blobs_of
+from tailrace.object_stores.writing.open_blobs import blobs_of
 from tailrace.object_stores.writing.s3_blobs import PART_BYTES
 from tailrace.tiers.stores.aiven.aiven_store import AivenStore
 from tailrace.tiers.stores.aiven.blobs import Blobs, DiskBlobs

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.spark.sink.decision import NOTE_MAX, Decision, Share, from_notes, piece_count, task_id, to_notes
+from tailrace.spark.sink.decision import NOTE_MAX, Decision, TaskOutput, from_notes, piece_count, task_id, to_notes
 
 
 def decision(tasks: int) -> Decision:
-    shares = tuple(
-        Share(task, task % 3, 2**40 + task * 7, task % 100, 12345, (task * 2**57) % 2**64) for task in range(tasks)
+    outputs = tuple(
+        TaskOutput(task, task % 3, 2**40 + task * 7, task % 100, 12345, (task * 2**57) % 2**64) for task in range(tasks)
     )
-    return Decision(17, "8a5b6c1e-2f0d-4a43-9a55-0d9a1f6b1c11", 421, "orders", shares)
+    return Decision(17, "8a5b6c1e-2f0d-4a43-9a55-0d9a1f6b1c11", 421, "orders", outputs)
 
 
 @pytest.mark.parametrize("tasks", [1, 20, 300, 5_000])
@@ -33,4 +33,4 @@ def test_a_small_decision_can_be_read_by_people() -> None:
 
 def test_attempts_of_a_task_have_different_transactional_ids() -> None:
     assert task_id("query", 3, 0) == "query-3-0"
-    assert decision(5).shares[4].transaction("query").transactional_id == "query-4-1"
+    assert decision(5).outputs[4].transaction("query").transactional_id == "query-4-1"

@@ -1,7 +1,8 @@
 """IncrementalAlterConfigs (key 44), versions 0–1, at a controller.
 
 Behaviour
-    As at a broker, but for any registered broker. Each broker checks its own settings before it forwards a request.
+    Like the handler of a broker, but it changes the configs of any registered broker. Each broker checks its
+    own settings before it forwards a request.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_coordinator import ShareCoordinator
-from tailrace.broker.shares.share_state_request import ResultFields, Take, answer_partitions, take_success
+from tailrace.broker.shares.share_state_request import OnResult, ResultFields, answer_partitions, on_success
 from tailrace.protocol.messages import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
 from tailrace.shares.state.persisted_state import SharePartitionKey
 
@@ -20,8 +20,10 @@ def handle(
 ) -> DeleteShareGroupStateResponse | None:
     body: DeleteShareGroupStateRequest = request.body
 
-    def ask(key: SharePartitionKey, asked: DeleteShareGroupStateRequest.PartitionData, take: Take, now_ms: int) -> None:
-        share_coordinator.delete(key, take_success(take), take, now_ms)
+    def delete(
+        key: SharePartitionKey, asked: DeleteShareGroupStateRequest.PartitionData, on_result: OnResult, now_ms: int
+    ) -> None:
+        share_coordinator.delete(key, on_success(on_result), on_result, now_ms)
 
     def result(topic_id: bytes, partitions: list[ResultFields]) -> DeleteShareGroupStateResponse.DeleteStateResult:
         return DeleteShareGroupStateResponse.DeleteStateResult(
@@ -32,7 +34,7 @@ def handle(
     return answer_partitions(
         request,
         body.topics,
-        ask,
+        delete,
         result,
         DeleteShareGroupStateResponse,
         now_ms,

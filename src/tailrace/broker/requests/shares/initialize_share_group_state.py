@@ -10,7 +10,7 @@ from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_coordinator import ShareCoordinator
-from tailrace.broker.shares.share_state_request import ResultFields, Take, answer_partitions, take_success
+from tailrace.broker.shares.share_state_request import OnResult, ResultFields, answer_partitions, on_success
 from tailrace.protocol.messages import InitializeShareGroupStateRequest, InitializeShareGroupStateResponse
 from tailrace.shares.state.persisted_state import SharePartitionKey
 
@@ -20,10 +20,12 @@ def handle(
 ) -> InitializeShareGroupStateResponse | None:
     body: InitializeShareGroupStateRequest = request.body
 
-    def ask(
-        key: SharePartitionKey, asked: InitializeShareGroupStateRequest.PartitionData, take: Take, now_ms: int
+    def initialize(
+        key: SharePartitionKey, asked: InitializeShareGroupStateRequest.PartitionData, on_result: OnResult, now_ms: int
     ) -> None:
-        share_coordinator.initialize(key, asked.state_epoch, asked.start_offset, take_success(take), take, now_ms)
+        share_coordinator.initialize(
+            key, asked.state_epoch, asked.start_offset, on_success(on_result), on_result, now_ms
+        )
 
     def result(
         topic_id: bytes, partitions: list[ResultFields]
@@ -36,7 +38,7 @@ def handle(
     return answer_partitions(
         request,
         body.topics,
-        ask,
+        initialize,
         result,
         InitializeShareGroupStateResponse,
         now_ms,

@@ -10,7 +10,7 @@ from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_coordinator import ShareCoordinator
-from tailrace.broker.shares.share_state_request import ResultFields, Take, answer_partitions
+from tailrace.broker.shares.share_state_request import OnResult, ResultFields, answer_partitions
 from tailrace.protocol.messages import ReadShareGroupStateRequest, ReadShareGroupStateResponse
 from tailrace.shares.state.persisted_state import PersistedState, SharePartitionKey
 
@@ -20,9 +20,11 @@ def handle(
 ) -> ReadShareGroupStateResponse | None:
     body: ReadShareGroupStateRequest = request.body
 
-    def ask(key: SharePartitionKey, asked: ReadShareGroupStateRequest.PartitionData, take: Take, now_ms: int) -> None:
+    def read(
+        key: SharePartitionKey, asked: ReadShareGroupStateRequest.PartitionData, on_result: OnResult, now_ms: int
+    ) -> None:
         share_coordinator.read(
-            key, asked.leader_epoch, lambda state, now_ms: take(_fields(state), now_ms), take, now_ms
+            key, asked.leader_epoch, lambda state, now_ms: on_result(_fields(state), now_ms), on_result, now_ms
         )
 
     def result(topic_id: bytes, partitions: list[ResultFields]) -> ReadShareGroupStateResponse.ReadStateResult:
@@ -32,7 +34,14 @@ def handle(
         )
 
     return answer_partitions(
-        request, body.topics, ask, result, ReadShareGroupStateResponse, now_ms, permissions=permissions, replies=replies
+        request,
+        body.topics,
+        read,
+        result,
+        ReadShareGroupStateResponse,
+        now_ms,
+        permissions=permissions,
+        replies=replies,
     )
 
 

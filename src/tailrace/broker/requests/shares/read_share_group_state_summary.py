@@ -12,7 +12,7 @@ from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_coordinator import ShareCoordinator
-from tailrace.broker.shares.share_state_request import ResultFields, Take, answer_partitions
+from tailrace.broker.shares.share_state_request import OnResult, ResultFields, answer_partitions
 from tailrace.protocol.messages import ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse
 from tailrace.shares.state.persisted_state import UNINITIALIZED_OFFSET, UNKNOWN_COUNT, PersistedState, SharePartitionKey
 
@@ -22,10 +22,10 @@ def handle(
 ) -> ReadShareGroupStateSummaryResponse | None:
     body: ReadShareGroupStateSummaryRequest = request.body
 
-    def ask(
-        key: SharePartitionKey, asked: ReadShareGroupStateSummaryRequest.PartitionData, take: Take, now_ms: int
+    def read_summary(
+        key: SharePartitionKey, asked: ReadShareGroupStateSummaryRequest.PartitionData, on_result: OnResult, now_ms: int
     ) -> None:
-        share_coordinator.read_summary(key, lambda state, now_ms: take(_fields(state), now_ms), take, now_ms)
+        share_coordinator.read_summary(key, lambda state, now_ms: on_result(_fields(state), now_ms), on_result, now_ms)
 
     def result(
         topic_id: bytes, partitions: list[ResultFields]
@@ -38,7 +38,7 @@ def handle(
     return answer_partitions(
         request,
         body.topics,
-        ask,
+        read_summary,
         result,
         ReadShareGroupStateSummaryResponse,
         now_ms,

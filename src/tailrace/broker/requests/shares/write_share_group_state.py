@@ -12,7 +12,7 @@ from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_coordinator import ShareCoordinator
-from tailrace.broker.shares.share_state_request import ResultFields, Take, answer_partitions, take_success
+from tailrace.broker.shares.share_state_request import OnResult, ResultFields, answer_partitions, on_success
 from tailrace.protocol.messages import WriteShareGroupStateRequest, WriteShareGroupStateResponse
 from tailrace.shares.state.persisted_state import SharePartitionKey, ShareWrite, state_batches
 
@@ -22,15 +22,17 @@ def handle(
 ) -> WriteShareGroupStateResponse | None:
     body: WriteShareGroupStateRequest = request.body
 
-    def ask(key: SharePartitionKey, asked: WriteShareGroupStateRequest.PartitionData, take: Take, now_ms: int) -> None:
-        write = ShareWrite(
+    def write(
+        key: SharePartitionKey, asked: WriteShareGroupStateRequest.PartitionData, on_result: OnResult, now_ms: int
+    ) -> None:
+        state = ShareWrite(
             asked.state_epoch,
             asked.leader_epoch,
             asked.start_offset,
             asked.delivery_complete_count,
             state_batches(asked.state_batches),
         )
-        share_coordinator.write(key, write, take_success(take), take, now_ms)
+        share_coordinator.write(key, state, on_success(on_result), on_result, now_ms)
 
     def result(topic_id: bytes, partitions: list[ResultFields]) -> WriteShareGroupStateResponse.WriteStateResult:
         return WriteShareGroupStateResponse.WriteStateResult(
@@ -41,7 +43,7 @@ def handle(
     return answer_partitions(
         request,
         body.topics,
-        ask,
+        write,
         result,
         WriteShareGroupStateResponse,
         now_ms,

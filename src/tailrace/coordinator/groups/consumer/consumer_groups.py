@@ -123,7 +123,7 @@ class ConsumerGroups:
         self._engine.store_member(group, before, member, records)
         names_changed = member.topic_names != before.topic_names
         pattern = self._patterns.change(group, before, member, settings, records, now_ms, is_visible)
-        epoch = self._engine.next_epoch(
+        epoch = self._engine.bump_epoch_if_changed(
             group,
             lambda: group.topics_with(member, self._image().topics),
             names_changed or pattern.changes_topics,

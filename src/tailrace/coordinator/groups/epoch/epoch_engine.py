@@ -1,9 +1,9 @@
-"""EpochEngine: the steps of a heartbeat that are the same in every kind of epoch group.
+"""EpochEngine: the heartbeat steps that all epoch groups share: consumer (KIP-848), share and streams groups.
 
 A heartbeat goes through these steps, and each may append records:
 
     member     find the member and check its epoch; store what has changed about it     `store_member`
-    epoch      bump the group epoch if members, subscriptions or topics have changed    `topics_hash`, `next_epoch`
+    epoch      bump the group epoch if members, subscriptions or topics have changed    `bump_epoch_if_changed`
     target     compute the target assignment of all members for that epoch              `is_too_soon`, `assign`
     current    move this member one step towards its target                             `store_current`
 
@@ -107,12 +107,13 @@ class EpochEngine(Generic[G, M, A]):
         if not is_forced and group.hashed_topics is image.topics:
             return group.metadata_hash
         metadata_hash = self._hashes.of(topics(), image)
-        if metadata_hash == group.metadata_hash:  # otherwise it is current once the epoch with it is written
+        if metadata_hash == group.metadata_hash:  # otherwise the next epoch stores it, and a later call finds it equal
             group.note_hashed(image.topics)
         return metadata_hash
 
-    def next_epoch(self, group: G, topics: Callable[[], Iterable[str]], bump: bool, records: Records) -> int:
-        """Return the group epoch, bumped if subscriptions (`bump`) or the subscribed topics have changed."""
+    def bump_epoch_if_changed(self, group: G, topics: Callable[[], Iterable[str]], bump: bool, records: Records) -> int:
+        """Return the group epoch. If subscriptions (`bump`) or the subscribed topics have changed, bump it and append
+        the group's record."""
         metadata_hash = self.topics_hash(group, topics, is_forced=bump)
         if not bump and metadata_hash == group.metadata_hash:
             return group.epoch
@@ -127,7 +128,8 @@ class EpochEngine(Generic[G, M, A]):
         return last_ms > 0 and now_ms < last_ms + settings.assignment_interval_ms
 
     def assign(self, group: G, target: Target[A], records: Records, now_ms: int) -> Mapping[str, A] | None:
-        """Compute a target assignment, and append the records of the members whose target changes, and of its epoch.
+        """Compute a target assignment. Append a record for each member whose target changes, and the record of the
+        target epoch.
 
         Return None if that takes long: another thread computes it, and its records follow later.
         """

@@ -1,7 +1,8 @@
 """ShareGroup: a group whose members share partitions and take single records of them (KIP-932).
 
-The epochs are those of any epoch group. No member has to revoke a partition first: a member has its target at once. A
-share group has no committed offsets; the share coordinator keeps the state of its partitions (`share_topics.py`).
+Epochs work as in the other epoch groups (consumer and streams). No member has to revoke a partition first: a member has
+its target at once. A share group has no committed offsets; the share coordinator keeps the state of its partitions
+(`share_topics.py`).
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class ShareGroup(EpochGroup[ShareMember, Assignment]):
         super().__init__(group_id)
         self.topics: ShareTopics | None = None
         self.subscriptions = Subscriptions()
-        self._assigned: tuple[int, dict[bytes, set[int]]] = (NO_TARGET_EPOCH, {})  # by the target of an epoch
-        self._slots = TIMELINE_CAPACITY_MIN  # of the map in which Kafka has the members
+        # target epoch, and the partitions that its target assigns, by topic id
+        self._assigned: tuple[int, dict[bytes, set[int]]] = (NO_TARGET_EPOCH, {})
+        self._slots = TIMELINE_CAPACITY_MIN  # capacity of Kafka's hash map of members, which decides their order
 
     def put_topics(self, topics: ShareTopics | None) -> None:
         self.topics = topics
@@ -53,7 +55,7 @@ class ShareGroup(EpochGroup[ShareMember, Assignment]):
         super().remove_member(member_id)
 
     def topics_with(self, member: ShareMember, topics: Collection[str]) -> set[str]:
-        """Return those of these topics that the group subscribes to once this member has joined or changed."""
+        """Return the topics among `topics` to which the group subscribes after this member has joined or changed."""
         before = self.members.get(member.member_id)
         removed = [] if before is None else [Subscription(before.topic_names)]
         return self.subscriptions.among(topics, removed, Subscription(member.topic_names))
@@ -65,15 +67,15 @@ class ShareGroup(EpochGroup[ShareMember, Assignment]):
         return {member_id: members[member_id] for member_id in timeline_order(reversed(members), slots)}
 
     @property
-    def lacks_initialized(self) -> bool:
+    def lacks_initialized_partitions(self) -> bool:
         """Return True if partitions whose state is initialized are not in the target assignment."""
         if self.topics is None or not self.topics.initialized:
             return False
         epoch, assigned = self._assigned
         if epoch != self.target_epoch:
             assigned = {}
-            for share in self.target.values():
-                for topic, partitions in share.items():
+            for assignment in self.target.values():
+                for topic, partitions in assignment.items():
                     assigned.setdefault(topic, set()).update(partitions)
             self._assigned = (self.target_epoch, assigned)
         return any(

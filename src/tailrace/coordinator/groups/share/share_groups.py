@@ -108,9 +108,11 @@ class ShareGroups:
         )
         self._engine.store_member(group, before, member, records)
         bump = member.topic_names != before.topic_names or (
-            group.target_epoch >= group.epoch and group.lacks_initialized
+            group.target_epoch >= group.epoch and group.lacks_initialized_partitions
         )
-        epoch = self._engine.next_epoch(group, lambda: group.topics_with(member, self._image().topics), bump, records)
+        epoch = self._engine.bump_epoch_if_changed(
+            group, lambda: group.topics_with(member, self._image().topics), bump, records
+        )
         target_epoch, target = self._next_target(group, epoch, member, settings, records, now_ms)
         moved = self._reconcile(member, target_epoch, target, epoch > group.epoch)
         self._engine.store_current(group, member, moved, records)

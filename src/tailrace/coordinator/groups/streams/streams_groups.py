@@ -32,7 +32,7 @@ from tailrace.coordinator.groups.streams.streams_heartbeat import (
 )
 from tailrace.coordinator.groups.streams.streams_member import StreamsMember, Tasks
 from tailrace.coordinator.groups.streams.streams_reconciliation import reconcile_tasks
-from tailrace.coordinator.groups.streams.streams_records import STREAMS_RECORDS, epoch_record, topology_record
+from tailrace.coordinator.groups.streams.streams_records import STREAMS_RECORDS, streams_group_record, topology_record
 from tailrace.coordinator.groups.streams.streams_response import (
     Statuses,
     add_endpoints,
@@ -99,7 +99,7 @@ class StreamsGroups:
         configured, metadata_hash = self._configure(group, topology)
         if configured.is_ready:
             check_tasks(beat.owned, configured.subtopologies or {})
-        epoch = self._next_epoch(group, configured, metadata_hash, settings, is_changed, records)
+        epoch = self._bump_epoch_if_changed(group, configured, metadata_hash, settings, is_changed, records)
         if group.is_empty and settings.initial_rebalance_delay_ms > 0:
             self._delay_target(group.group_id, now_ms + settings.initial_rebalance_delay_ms)
         target_epoch, target = self._next_target(group, epoch, member, configured, settings, records, statuses, now_ms)
@@ -180,7 +180,7 @@ class StreamsGroups:
 
     # --------------------------------------------------------------------------------------------- epoch and target
 
-    def _next_epoch(
+    def _bump_epoch_if_changed(
         self,
         group: StreamsGroup,
         configured: ConfiguredTopology,
@@ -189,7 +189,8 @@ class StreamsGroups:
         bump: bool,
         records: Records,
     ) -> int:
-        """Return the group epoch, bumped if the member, the topics, the topology or the configs have changed."""
+        """Return the group epoch. If the member, the topics, the topology or the configs have changed, bump it and
+        append the group's record."""
         validated_epoch = configured.epoch if configured.is_ready else -1
         configs = settings.assignment_configs
         is_same = (
@@ -200,7 +201,7 @@ class StreamsGroups:
         if is_same and not bump:
             return group.epoch
         epoch = group.epoch + 1
-        records.append(epoch_record(group.group_id, epoch, metadata_hash, validated_epoch, configs))
+        records.append(streams_group_record(group.group_id, epoch, metadata_hash, validated_epoch, configs))
         return epoch
 
     def _next_target(
@@ -261,7 +262,7 @@ class StreamsGroups:
         """Remove members that leave or have timed out; the group's next epoch shares out their tasks."""
         records = self._engine.remove(group, [member.member_id for member in members])
         records.append(
-            epoch_record(
+            streams_group_record(
                 group.group_id,
                 group.epoch + 1,
                 group.metadata_hash,

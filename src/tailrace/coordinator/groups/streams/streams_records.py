@@ -1,4 +1,5 @@
-"""Records of streams groups in `__consumer_offsets`: their messages and fields, and the record of this kind alone."""
+"""Records of streams groups in `__consumer_offsets`: their messages and fields, and the topology record, which only
+streams groups have."""
 
 from __future__ import annotations
 
@@ -118,7 +119,7 @@ STREAMS_RECORDS: Final[EpochRecords[StreamsMember, Tasks]] = EpochRecords(
 )
 
 
-def epoch_record(
+def streams_group_record(
     group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
 ) -> CoordinatorRecord:
     """Return the group record. It also has the epoch of the validated topology, and the configs of the assignor."""

@@ -17,7 +17,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tailrace.metadata.controller.control_state import ControlState, Plan
-from tailrace.metadata.decisions.replicas.leadership import leader_and_isr_changes, with_isr_or_elr, without_leader
+from tailrace.metadata.decisions.replicas.leadership import (
+    leader_and_isr_changes,
+    partitions_in_sync_at,
+    partitions_without_leader,
+)
 from tailrace.metadata.image.features import DISABLED, KRAFT_VERSION, METADATA_VERSION
 from tailrace.metadata.image.image import MetadataImage, TopicImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration
@@ -88,7 +92,7 @@ def partitions_of(
     return [
         (topic, number)
         for elr in both
-        for topic, number in with_isr_or_elr(state, new.id, elr=elr)
+        for topic, number in partitions_in_sync_at(state, new.id, elr=elr)
         if swept is None or not swept.has(topic, number)
     ]
 
@@ -170,14 +174,14 @@ def plan_unfence(state: ControlState, broker_id: BrokerId, *, later: bool = Fals
         messages.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=-1)
     ]
     if not later:
-        records += leader_and_isr_changes(state, without_leader(state), added=broker_id)
+        records += leader_and_isr_changes(state, partitions_without_leader(state), added=broker_id)
     return Plan(records, None)
 
 
 def plan_fence(state: ControlState, broker_id: BrokerId, *, later: bool = False) -> Plan[None]:
     """Fence a broker: it loses its leaderships and leaves every ISR."""
     broker = _registered(state, broker_id)
-    partitions = () if later else with_isr_or_elr(state, broker_id, elr=False)
+    partitions = () if later else partitions_in_sync_at(state, broker_id, elr=False)
     records = leader_and_isr_changes(state, partitions, removed=broker_id)
     records.append(messages.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=1))
     return Plan(records, None)
@@ -194,7 +198,7 @@ def plan_leave(state: ControlState, broker_id: BrokerId, *, later: bool = False)
             )
         )
     if not later:
-        records += leader_and_isr_changes(state, with_isr_or_elr(state, broker_id, elr=False), removed=broker_id)
+        records += leader_and_isr_changes(state, partitions_in_sync_at(state, broker_id, elr=False), removed=broker_id)
     return Plan(records, None)
 
 
@@ -203,7 +207,7 @@ def plan_unregister(state: ControlState, broker_id: BrokerId) -> Plan[None]:
     broker = _registered(state, broker_id)
     records: list[Message] = []
     for elr in (False, True):
-        records += leader_and_isr_changes(state, with_isr_or_elr(state, broker_id, elr=elr), removed=broker_id)
+        records += leader_and_isr_changes(state, partitions_in_sync_at(state, broker_id, elr=elr), removed=broker_id)
     records.append(messages.UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch))
     return Plan(records, None)
 

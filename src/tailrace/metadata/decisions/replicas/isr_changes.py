@@ -1,8 +1,8 @@
 """AlterPartition: a leader proposes the in-sync replicas of partitions, and the controller decides.
 
-A proposal is refused if the leader's knowledge is old, or if it names a broker that may not be in sync: one that is
-fenced, is shutting down, or has registered again since it was in sync. An accepted proposal may complete a
-reassignment. If another broker leads after that, the proposing leader gets NEW_LEADER_ELECTED.
+A proposal is refused if the leader's epochs are old, or if it names a broker that is fenced, is shutting down, or has
+registered again since it was in sync. An accepted proposal may complete a reassignment. If another broker leads after
+that, the proposing leader gets NEW_LEADER_ELECTED.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _decide(
     if partition is None:
         return _refused(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     proposed = _proposed(asked, version)
-    code = _check_position(partition, asked, leader) or _check_isr(state, partition, asked, list(proposed), proposed)
+    code = _check_epochs(partition, asked, leader) or _check_isr(state, partition, asked, list(proposed), proposed)
     if code:
         return _refused(asked, code)
     unclean = state.configs.allows_unclean_election(state.image, topic.name)
@@ -88,7 +88,7 @@ def _decide(
 
 
 def _proposed(asked: ProposedIsr, version: int) -> dict[BrokerId, int]:
-    """Return the proposed brokers with their epochs; -1 is an unknown epoch. Without result if one is named twice."""
+    """Return the proposed brokers with their epochs; -1 is an unknown epoch. Return {} if a broker is named twice."""
     if version < _BROKER_EPOCHS_FROM:
         pairs = [(one, _UNKNOWN_EPOCH) for one in asked.new_isr]
     else:
@@ -96,8 +96,8 @@ def _proposed(asked: ProposedIsr, version: int) -> dict[BrokerId, int]:
     return dict(pairs) if len(dict(pairs)) == len(pairs) else {}
 
 
-def _check_position(partition: PartitionRegistration, asked: ProposedIsr, leader: BrokerId) -> ErrorCode:
-    """Compare the epochs that the leader knows with the current ones."""
+def _check_epochs(partition: PartitionRegistration, asked: ProposedIsr, leader: BrokerId) -> ErrorCode:
+    """Return an error code unless the proposal comes from the leader and has the current epochs."""
     if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
         return ErrorCode.NOT_CONTROLLER
     if asked.leader_epoch < partition.leader_epoch:

@@ -12,7 +12,11 @@ from dataclasses import replace
 from typing import Final
 
 from tailrace.metadata.controller.control_state import ControlState, Plan
-from tailrace.metadata.decisions.replicas.leadership import leader_and_isr_changes, partition_change, without_leader
+from tailrace.metadata.decisions.replicas.leadership import (
+    leader_and_isr_changes,
+    partition_change,
+    partitions_without_leader,
+)
 from tailrace.metadata.decisions.replicas.partition_change import Election
 from tailrace.metadata.image.image import TopicImage
 from tailrace.protocol.message import Message
@@ -42,7 +46,7 @@ def plan_unclean_elections(state: ControlState) -> Plan[bool]:
 
 def _without_leader_where_allowed(state: ControlState) -> Iterator[tuple[TopicImage, int]]:
     allowed: dict[str, bool] = {}  # of each topic, looked up once
-    for topic, number in without_leader(state):
+    for topic, number in partitions_without_leader(state):
         if topic.name not in allowed:
             allowed[topic.name] = state.configs.allows_unclean_election(state.image, topic.name)
         if allowed[topic.name]:

@@ -1,4 +1,4 @@
-"""Leaders and ISRs when brokers start and stop, and ElectLeaders: the decisions."""
+"""Decides leaders and ISRs when brokers start and stop, and plans ElectLeaders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def partition_change(
     added: BrokerId | None = None,
     min_isr: int | None = None,
 ) -> PartitionChange:
-    """Return a change of a partition with the cluster's facts; `removed` counts as offline, `added` as online."""
+    """Return a change of a partition that changes nothing yet, with the cluster's state.
+
+    `removed` counts as offline, `added` as online.
+    """
     image = state.image
     partition = topic.partitions[number]
 
@@ -50,14 +53,14 @@ def partition_change(
     )
 
 
-def with_isr_or_elr(state: ControlState, broker_id: BrokerId, *, elr: bool) -> Iterator[tuple[TopicImage, int]]:
-    """Yield the partitions that have a broker in their ISR, or in their ELR."""
+def partitions_in_sync_at(state: ControlState, broker_id: BrokerId, *, elr: bool) -> Iterator[tuple[TopicImage, int]]:
+    """Yield the partitions with this broker in their ISR, or with `elr` in their ELR."""
     for topic, number, partition in state.image.partitions():
         if broker_id in (partition.elr if elr else partition.isr):
             yield topic, number
 
 
-def without_leader(state: ControlState) -> Iterator[tuple[TopicImage, int]]:
+def partitions_without_leader(state: ControlState) -> Iterator[tuple[TopicImage, int]]:
     for topic, number, partition in state.image.partitions():
         if partition.leader == NO_LEADER:
             yield topic, number
@@ -71,7 +74,7 @@ def leader_and_isr_changes(
     added: BrokerId | None = None,
     stopped_uncleanly: BrokerId | None = None,
 ) -> list[Message]:
-    """Return the records for partitions whose broker leaves, starts, or starts after an unclean stop."""
+    """Return the records for partitions of a broker that leaves, starts, or starts after an unclean stop."""
     gone = removed if stopped_uncleanly is None else stopped_uncleanly
     records: list[Message] = []
     settings: dict[str, tuple[int, bool]] = {}  # of each topic, looked up once
@@ -94,9 +97,8 @@ def leader_and_isr_changes(
     return records
 
 
-def replace_unusable(state: ControlState, name: str, number: int) -> list[Message]:
-    """Return the record that takes replicas that cannot be used out of an ISR, and replaces a leader that cannot
-    lead."""
+def replace_unusable_replicas(state: ControlState, name: str, number: int) -> list[Message]:
+    """Return the record that removes unusable replicas from the ISR, and replaces the leader if it is unusable."""
     image = state.image
     topic = image.topics.get(name)
     partition = topic.partitions.get(number) if topic is not None else None

@@ -20,7 +20,7 @@ from tailrace.model.errors import KafkaError
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import LAST_OFFSET_DELTA_POSITION, LEADER_EPOCH_POSITION, RECORD_COUNT_POSITION
-from tailrace.records.raw_batches import BatchTaker
+from tailrace.records.raw_batches import BatchCollector
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.load.chunks import Chunk, batches_of
 from tailrace.spark.source.planning.offset_ranges import OffsetRange
@@ -120,7 +120,7 @@ class ChunkSlice:
     def range(self) -> OffsetRange:
         return OffsetRange(self.partition, self.start, sum(chunk.records for chunk in self.chunks))
 
-    def feed(self, columns: BatchTaker, *, fail_on_data_loss: bool) -> Iterator[None]:
+    def feed(self, columns: BatchCollector, *, fail_on_data_loss: bool) -> Iterator[None]:
         offset = 0
         for chunk in self.chunks:
             for batch in batches_of(chunk):

@@ -23,7 +23,7 @@ from tailrace.model.ids import Offset
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch
 from tailrace.records.columnar.columns import AbortedRanges
-from tailrace.records.raw_batches import BatchTaker
+from tailrace.records.raw_batches import BatchCollector
 from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, Unreadable
 from tailrace.spark.source.planning.offset_ranges import OffsetRange
 
@@ -42,13 +42,13 @@ class SegmentSlice:
     aborted: AbortedRanges
     files: Files
 
-    def feed(self, columns: BatchTaker, *, fail_on_data_loss: bool) -> Iterator[None]:
+    def feed(self, columns: BatchCollector, *, fail_on_data_loss: bool) -> Iterator[None]:
         columns.leave_out(self.aborted)
         return feed_range(self.files, self.folder, self.range, columns, fail_on_data_loss=fail_on_data_loss)
 
 
 def feed_range(
-    files: Files, folder: str, wanted: OffsetRange, columns: BatchTaker, *, fail_on_data_loss: bool
+    files: Files, folder: str, wanted: OffsetRange, columns: BatchCollector, *, fail_on_data_loss: bool
 ) -> Iterator[None]:
     partition, position, end = wanted
     buffer = bytearray(CHUNK_BYTES)
@@ -168,7 +168,7 @@ def _feed_segment(
     base: Offset,
     start: Offset,
     end: Offset,
-    columns: BatchTaker,
+    columns: BatchCollector,
     buffer: bytearray,
     *,
     ends_inside: bool,
@@ -195,7 +195,7 @@ def _feed_segment(
 
 
 def _feed_file(
-    file: File, position: int, expected: int, size: int, end: Offset, columns: BatchTaker, buffer: bytearray
+    file: File, position: int, expected: int, size: int, end: Offset, columns: BatchCollector, buffer: bytearray
 ) -> Iterator[None]:
     """Put the batches from a position on into the columns, in chunks, until the end offset or the end of the file.
 

@@ -20,7 +20,7 @@ from tailrace.log.disk import file_names
 from tailrace.log.disk.files import Files
 from tailrace.model.ids import Offset, TopicId, TopicPartition
 from tailrace.records.columnar.columns import AbortedRanges
-from tailrace.records.raw_batches import BatchTaker
+from tailrace.records.raw_batches import BatchCollector
 from tailrace.spark.source.errors import OffsetRangeLost, UnknownLog, Unreadable
 from tailrace.spark.source.options import ReadOptions, Selection
 from tailrace.spark.source.planning.offset_ranges import Bounds, OffsetRange
@@ -47,7 +47,7 @@ class TierSlice:
     files: TierFiles
     instead: FetchSlice | None
 
-    def feed(self, columns: BatchTaker, *, fail_on_data_loss: bool) -> Iterator[None]:
+    def feed(self, columns: BatchCollector, *, fail_on_data_loss: bool) -> Iterator[None]:
         columns.leave_out(self.aborted)
         fails = fail_on_data_loss or self.instead is not None
         try:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from tailrace.model.ids import TopicPartition
-from tailrace.records.raw_batches import BatchTaker
+from tailrace.records.raw_batches import BatchCollector
 from tailrace.spark.source.options import ReadOptions, Selection
 from tailrace.spark.source.planning.offset_ranges import Bounds, OffsetRange
 from tailrace.spark.source.transports.topic_identity import TopicIdentity
@@ -21,7 +21,7 @@ class Slice(Protocol):
 
     @property
     def range(self) -> OffsetRange: ...
-    def feed(self, columns: BatchTaker, *, fail_on_data_loss: bool) -> Iterator[None]:
+    def feed(self, columns: BatchCollector, *, fail_on_data_loss: bool) -> Iterator[None]:
         """Put the batches of the range into the columns. Yield whenever the columns are full, then continue."""
 
 

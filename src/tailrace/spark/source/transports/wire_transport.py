@@ -21,7 +21,7 @@ from tailrace.model.ids import Offset, TopicId, TopicPartition
 from tailrace.records import header_kernels
 from tailrace.records.batch import CONTROL_BIT, CorruptBatch, RecordBatch
 from tailrace.records.control_records import end_marker
-from tailrace.records.raw_batches import BatchTaker
+from tailrace.records.raw_batches import BatchCollector
 from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, UnknownLog, Unreadable
 from tailrace.spark.source.options import ReadOptions, Selection, WireOptions
 from tailrace.spark.source.planning.offset_ranges import OffsetRange
@@ -120,7 +120,7 @@ class FetchSlice:
     wire: WireOptions
     read_committed: bool
 
-    def feed(self, columns: BatchTaker, *, fail_on_data_loss: bool) -> Iterator[None]:
+    def feed(self, columns: BatchCollector, *, fail_on_data_loss: bool) -> Iterator[None]:
         partition, position, end = self.range
         options = FetchOptions(
             isolation=_isolation(self.read_committed),
@@ -175,7 +175,7 @@ class FetchSlice:
             raise OffsetRangeLost(partition, position, end, "the log ends before these offsets")
         return end
 
-    def _put_batches(self, fetched: FetchedPartition, columns: BatchTaker) -> Iterator[None]:
+    def _put_batches(self, fetched: FetchedPartition, columns: BatchCollector) -> Iterator[None]:
         columns.leave_out(_aborted_ranges(fetched))
         place, size = 0, len(fetched.records)
         try:

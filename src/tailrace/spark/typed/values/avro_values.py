@@ -1,4 +1,4 @@
-"""AvroDecoder: Avro values to columns, each value by the schema that it was written with.
+"""AvroDecoder: decodes Avro values to an Arrow array, from the writer's schema to the reader's.
 
 fastavro decodes one value at a time. It reads without logical types, so that times stay numbers and decimals bytes, and
 Arrow converts whole columns: nothing is rounded on the way.
@@ -31,7 +31,11 @@ class AvroDecoder:
         *,
         reader_references: tuple[str, ...] | None = None,
     ) -> None:
-        """`writer` is the schema of the values, if it is not the reader's; `references` belong to the writer's."""
+        """`writer` is the schema of the values (default: the reader's).
+
+        `references` are the schemas to which the writer's schema refers; `reader_references` those to which the
+        reader's schema refers (default: `references`).
+        """
         used = references if reader_references is None else reader_references
         self._reader = AvroSchema(reader, used)
         self._writer = self._reader if writer is None else AvroSchema(writer, references)
@@ -53,7 +57,7 @@ class AvroDecoder:
             try:
                 found = read(source, self._parsed_writer, self._parsed_reader)
             except Exception as error:  # fastavro raises what its parts raise: IndexError, EOFError, struct.error, …
-                errors[row] = f"the value is not of the Avro schema: {type(error).__name__} {reason(error)}"
+                errors[row] = f"the value does not match the Avro schema: {type(error).__name__} {reason(error)}"
                 continue
             if source.tell() != len(value):
                 errors[row] = f"the value has {len(value) - source.tell()} bytes after the Avro data"
@@ -107,23 +111,23 @@ def _plain_type(kind: Any) -> Any:
     return _mapped(kind, leaf)
 
 
-def _final(array: Any, kind: Any, place: str, logical: dict[str, str]) -> Any:
+def _final(array: Any, kind: Any, path: str, logical: dict[str, str]) -> Any:
     """Convert an array of plain values to the final type."""
     if array.type == kind:
         return array
     if pa.types.is_struct(kind):
-        parts = [_final(array.field(at), field.type, f"{place}.{field.name}", logical) for at, field in enumerate(kind)]
+        parts = [_final(array.field(at), field.type, f"{path}.{field.name}", logical) for at, field in enumerate(kind)]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null() if array.null_count else None)
     if pa.types.is_list(kind):
-        values = _final(array.values, kind.value_type, f"{place}[]", logical)
+        values = _final(array.values, kind.value_type, f"{path}[]", logical)
         return pa.ListArray.from_arrays(array.offsets, values, kind, mask=array.is_null() if array.null_count else None)
     if pa.types.is_map(kind):
-        items = _final(array.items, kind.item_type, f"{place}{{}}", logical)
+        items = _final(array.items, kind.item_type, f"{path}{{}}", logical)
         mask = array.is_null() if array.null_count else None
         return pa.MapArray.from_arrays(array.offsets, array.keys, items, kind, mask=mask)
     if pa.types.is_decimal(kind):
         return _decimals(array, kind)
-    if pa.types.is_timestamp(kind) and logical.get(place) in _MILLIS:
+    if pa.types.is_timestamp(kind) and logical.get(path) in _MILLIS:
         array = pc.multiply_checked(array, 1000)
     return pc.cast(array, kind)
 

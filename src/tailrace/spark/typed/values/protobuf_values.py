@@ -46,7 +46,7 @@ class ProtobufDecoder:
                 message = parse(value)
                 items.append((row, {name: get(message) for name, get in getters}))
             except Exception as error:  # Protobuf's errors have no common base class that is public
-                errors[row] = f"the value is not of the Protobuf schema: {reason(error)}"
+                errors[row] = f"the value does not match the Protobuf schema: {reason(error)}"
         return Decoded(spread(build_array(items, self._build, errors), len(values), errors, self.type), errors)
 
     def _build(self, values: Sequence[Any]) -> Any:

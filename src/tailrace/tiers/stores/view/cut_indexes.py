@@ -1,4 +1,4 @@
-"""Cuts the indexes of a segment that contributes only its first offsets."""
+"""Cuts the indexes of a segment from which a view uses only the first offsets."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ _ENTRIES: Final = {
 
 def cut_index(kind: str, data: bytes, base: Offset, end: Offset) -> bytes:
     """Return the entries of an index that are about offsets before `end`."""
-    size, place, form = _ENTRIES[kind]
+    size, offset_at, form = _ENTRIES[kind]
     limit = end - base if form == _RELATIVE else end
     kept = 0
-    while kept + size <= len(data) and struct.unpack_from(form, data, kept + place)[0] < limit:
+    while kept + size <= len(data) and struct.unpack_from(form, data, kept + offset_at)[0] < limit:
         kept += size
     return data[:kept]
 
 
 def last_time_entry(segment: Segment, data: bytes, end: Offset) -> bytes:
-    """Return the entry with the largest timestamp before `end`, which a time index must end with, if it is missing."""
+    """Return the entry that a cut time index still needs at its end: the largest timestamp before `end`.
+
+    Return b"" if `data` has it.
+    """
     largest, offset = NO_TIMESTAMP, segment.base_offset
     position = 0
     if data:

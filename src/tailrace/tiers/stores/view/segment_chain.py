@@ -29,7 +29,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A chosen segment, and the first offset that it does not contribute."""
+    """A chosen segment, and the end of the offsets that the view uses of it."""
 
     key: Hashable
     start: Offset
@@ -43,7 +43,7 @@ def newest(spans: Iterable[Span]) -> Span | None:
 
 
 def chain(spans: Iterable[Span], lineage: Epochs) -> list[Link]:
-    """Return the segments of the log in order. No two of them contribute the same offset."""
+    """Return the segments of the log in order. No offset is used from two of them."""
     valid: list[tuple[Offset, Offset, Span]] = []
     for span in spans:
         start, end = _within(span, lineage)

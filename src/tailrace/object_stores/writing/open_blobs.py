@@ -9,7 +9,7 @@ from tailrace.object_stores.writing.s3_blobs import PART_BYTES, S3Blobs
 
 
 def blobs_of(place: Place, *, part_bytes: int = PART_BYTES) -> S3Blobs | GcsBlobs:
-    """Return the objects below an address such as s3://bucket/prefix. Large ones are written in parts."""
+    """Return access to the objects below an address such as s3://bucket/prefix. Large objects are written in parts."""
     scheme, _, path = place.path.partition("://")
     bucket, _, prefix = path.partition("/")
     settings = place.settings or StoreSettings()
