@@ -60,6 +60,7 @@ EVERY: dict[str, str] = {
     "elect unclean": "--topic nope --yes",
     "tier verify": "nope",
     "tier gc": "nope --yes",
+    "shards rebalance": "",
     "top": "--once",
 }
 NOT_JSON = {"reassign plan"}  # its output is a plan in JSON anyway

@@ -12,7 +12,7 @@ from tailrace.client.cluster.cluster_client import ClusterClient
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 DASHBOARD = Path(__file__).parents[2] / "monitoring" / "grafana-dashboard.json"
-_NAME = re.compile(r"`((?:…|kafka|tailrace|process|python)_\w+)")
+_NAME = re.compile(r"`((?:…|kafka|org|tailrace|process|python)_\w+)")
 # Exposed only after the first event.
 _LATER = {"kafka_log_logcleanermanager_time_since_last_run_ms"}
 
@@ -24,7 +24,13 @@ def named() -> set[str]:
 
 
 def test_the_page_and_the_broker_name_the_same_metrics(tmp_path: Path) -> None:
-    settings = {"tailrace.metrics.port": 0, "tailrace.telemetry.enable": True}
+    settings = {
+        "tailrace.metrics.port": 0,
+        "tailrace.telemetry.enable": True,
+        "remote.log.storage.system.enable": True,
+        "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
+        "rsm.config.dir": str(tmp_path),
+    }
     with tailrace.Broker(tmp_path / "data", config=settings) as broker:
         broker.create_topic("orders")
         with ClusterClient(broker.bootstrap) as client:

@@ -230,6 +230,8 @@ def _play_cluster(admin: Player, directory: Path, broker: int) -> None:
         assert admin.document("tier", verb, directory)["findings"] == []
     assert admin.document("cluster", "queries") == {"reads": [], "writes": []}
     admin.ok("top", "--once", "--interval", "0.01")
+    alone = admin.run("shards", "rebalance", "--dry-run")
+    assert (alone.status, "is not one node with shards" in alone.err) == (2, True)
 
 
 # Every command that shows or changes something of others, and the part of its error for a user without rights.
@@ -273,6 +275,7 @@ REFUSED: list[tuple[str, str]] = [
     ("tier verify PLAN", "AUTHORIZATION_FAILED"),
     ("tier gc PLAN --yes", "AUTHORIZATION_FAILED"),
     ("top --once", "AUTHORIZATION_FAILED"),
+    ("shards rebalance", "not one node with shards|AUTHORIZATION_FAILED"),
 ]
 # Commands that list what the user may see, and the field that is empty for a user without rights.
 EMPTY: dict[str, list[str]] = {

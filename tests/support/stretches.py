@@ -70,13 +70,7 @@ class Stretches:
         return self._stretch(lambda: chore.apply(result, NOW_MS))
 
     def _stretch(self, call: Callable[[], object]) -> list[Reply]:
-        lines = 0
-
-        def count(frame: FrameType, event: str, argument: object) -> Any:
-            nonlocal lines
-            lines += event == "line"
-            return count
-
+        count = _LineCount()
         self._questions = 0
         before = sys.gettrace()
         sys.settrace(count)
@@ -85,5 +79,16 @@ class Stretches:
             replies = self.broker.take_replies()
         finally:
             sys.settrace(before)
-        self.longest = max(self.longest, lines)
+        self.longest = max(self.longest, count.lines)
         return replies
+
+
+class _LineCount:
+    """A trace function. It has no reference to itself, so that it leaves nothing to the garbage collector."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> _LineCount:
+        self.lines += event == "line"
+        return self

@@ -189,7 +189,7 @@ def test_a_controller_has_only_its_own_listener() -> None:
         ({"advertised.listeners": "SSL://a:9092"}, "not among the listeners"),
         ({"inter.broker.listener.name": "SSL"}, "not among the advertised"),
         ({"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"}, "only one of"),
-        ({"log.retention.ms": "0"}, "-1 or more"),
+        ({"log.retention.ms": "0"}, r"-1 \(no limit\) or more than 0"),
         ({"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "5"}, "compaction"),
         ({"queued.max.request.bytes": "5"}, "socket.request.max.bytes"),
     ],

@@ -77,7 +77,7 @@ def test_a_produce_that_failed_for_lack_of_descriptors_succeeds_when_retried(ope
         assert code == 0
         assert [one.base_offset for one in split_batches(records)] == list(range(len(list(split_batches(records)))))
         assert log_of(reopened, "topic")[1].log_end_offset == 13
-    assert failures or operation == "entries"
+    assert failures or operation != "open"  # the others happen after the response
 
 
 def test_a_metadata_change_without_a_free_descriptor_fails_and_the_broker_continues() -> None:

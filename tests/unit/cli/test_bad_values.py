@@ -63,7 +63,7 @@ WRONG: list[tuple[str, str]] = [
     ("reassign apply {lines}", "is not JSON"),
     ("reassign apply {object}", "is not a plan"),
     ("reassign apply {replicas}", '"replicas": [1, 1]'),
-    ("reassign apply {twice}", "has t-0 twice"),
+    ("reassign apply {twice}", "lists t-0 twice"),
     ("reassign apply {object} --throttle 0", "not a whole number of at least 1"),
     ("reassign apply {object} --wait soon", "not a number of seconds"),
     ("elect unclean --yes", "required"),

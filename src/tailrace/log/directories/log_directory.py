@@ -333,14 +333,12 @@ class LogDirectory:
         self.run_on_worker(CheckpointWrites(self._checkpoints, offsets, self._work.on_failure), now_ms)
 
     def _offsets(self) -> dict[str, dict[TopicPartition, Offset]]:
-        log_starts = {
-            partition: log.log_start_offset
-            for partition, log in self._all_logs()
-            if log.is_tiered or log.is_removing or log.log_start_offset > log.segments.first.base_offset
-        }
+        logs = self._all_logs()
         return {
-            file_names.RECOVERY_POINT_CHECKPOINT: {key: log.recovery_point for key, log in self._all_logs()},
-            file_names.LOG_START_CHECKPOINT: log_starts,
+            file_names.RECOVERY_POINT_CHECKPOINT: {key: log.recovery_point for key, log in logs},
+            file_names.LOG_START_CHECKPOINT: {
+                key: log.log_start_offset for key, log in logs if _has_start_of_its_own(log)
+            },
         }
 
     def _all_logs(self) -> list[tuple[TopicPartition, PartitionLog]]:
@@ -383,3 +381,8 @@ class LogDirectory:
         for _, log in self._all_logs():
             log.abandon()
         self._lock.close()
+
+
+def _has_start_of_its_own(log: PartitionLog) -> bool:
+    """Return True if the log start offset cannot be seen from the segments."""
+    return log.log_start_offset > log.segments.first.base_offset or log.is_tiered or log.is_removing

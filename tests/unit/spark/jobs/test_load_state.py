@@ -16,6 +16,7 @@ from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.load import load as load_module
 from tailrace.spark.jobs.load.chunks import Chunk, ChunkPlan, ChunkWriter
 from tailrace.spark.jobs.load.state import LoadState, PlannedLoad
+from tailrace.spark.jobs.place import Place
 from tailrace.spark.jobs.replay import copy as replay_copy
 from tests.support.inline_spark import InlineSpark
 from tests.support.source_rows import read
@@ -103,7 +104,7 @@ def test_a_stopped_load_into_a_cluster_is_resumed(
     with tailrace.Broker() as broker:
 
         def run() -> Any:
-            return load_module._produce(InlineSpark(), broker.bootstrap, grouped, {"t": 2}, {}, state)
+            return load_module._produce(InlineSpark(), Place(bootstrap=broker.bootstrap), grouped, {"t": 2}, {}, state)
 
         with monkeypatch.context() as patch:
             stopping(patch, replay_copy._Copy, "_send", batches)
