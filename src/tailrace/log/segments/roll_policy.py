@@ -9,6 +9,7 @@ from tailrace.log.segments.segment import Segment
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.model.topic_config import INT_MAX, LONG_MAX, TopicConfig
+from tailrace.records.batch import CorruptBatch
 
 _new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
 _EXPIRED: Final = -LONG_MAX - 2  # below any timestamp
@@ -49,11 +50,14 @@ NO_ROOM: Final = SegmentRoom(None, None, 0, _EXPIRED, 0, -1)
 
 
 def room_in(segment: Segment, now_ms: int) -> SegmentRoom:
-    """Return the room in an active segment, under its config."""
+    """Return the room in an active segment, under its config. Raise KafkaError if its first batch is damaged."""
     config = segment.config
     batches = 0 if segment.has_full_index else segment.index_room
     timestamp_max = LONG_MAX
-    first = segment.first_batch_timestamp()
+    try:
+        first = segment.first_batch_timestamp()
+    except CorruptBatch as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the age of a segment is unknown: {error}") from error
     # Jitter keeps thousands of partitions that were created together from rolling together.
     age_max = config.roll_ms - segment.jitter_ms
     if first >= 0:
