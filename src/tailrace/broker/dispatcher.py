@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final
 
-from tailrace.broker.cluster.forwarding import FORWARDED
+from tailrace.broker.cluster.forwarding import FORWARDED_UNCHECKED
 from tailrace.broker.handling.flat_requests import flattened, read_flat
 from tailrace.broker.handling.handler_binding import Handler
 from tailrace.broker.handling.request_decoder import RequestDecoder, request_of
@@ -93,7 +93,7 @@ class Dispatcher:
     def dispatch(self, request: Request, now_ms: int) -> None:
         """Pass a decoded request to its handler, or forward it to the controller."""
         key = request.api_key
-        if self._forwarding is not None and key in FORWARDED:
+        if self._forwarding is not None and key in FORWARDED_UNCHECKED:
             self._forwarding.forward(request, now_ms)
             return
         handler = self._handlers.get(key) or self._load(key)

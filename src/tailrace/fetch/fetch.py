@@ -37,7 +37,7 @@ class Reason(Enum):
     """The reason for the response to a fetch. `delayed_fetch.py` explains the cases A to I."""
 
     NO_WAIT = "max_wait_ms is 0"
-    NOTHING_ASKED = "no partition can be read"
+    NOTHING_READABLE = "no partition can be read"
     ENOUGH = "min_bytes are available"
     ERROR = "a partition has an error"
     DIVERGING = "a partition's epoch diverges"
@@ -175,7 +175,7 @@ class Fetch:
         if plan.refused:
             self._refused = frozenset(fetch for fetch, _ in plan.refused)
         if len(plan.refused) == len(partitions):
-            steps = self._ready(Reason.NOTHING_ASKED, now_ms)
+            steps = self._ready(Reason.NOTHING_READABLE, now_ms)
         else:
             check_level(isolation_level)
             result = ReadResult(self.params)
@@ -200,7 +200,10 @@ class Fetch:
         self.parked_ms = now_ms
 
     def wait_for_remote(self, now_ms: int) -> DelayedOperation | None:
-        """Begin the reads from the remote store, if partitions are only there. Return the operation that waits."""
+        """Begin the reads from the remote store, if it alone has the wanted records of some partition.
+
+        Return the operation that waits.
+        """
         result, remote = self.result, self.reader.remote
         if result is None or not result.remote or remote is None:
             return None
@@ -255,7 +258,8 @@ class Fetch:
 
     def woken(self, reason: Reason, by: Hashable | None, now_ms: int) -> None:
         """Read the partitions again and answer, because the wait has ended."""
-        self.operation = None  # they refer to each other, and would otherwise be left to the garbage collector
+        # The fetch and its operation refer to each other; without this only the garbage collector frees them.
+        self.operation = None
         self.woken_by = by
         steps = self._read_again(reason, now_ms)
         if self._later is not None and len(self.context.partitions) > PARTITIONS_AT_ONCE:

@@ -32,9 +32,9 @@ def test_f10_a_fetch_without_max_wait_is_answered_at_once() -> None:
 
 def test_f10_a_fetch_without_readable_partitions_is_answered_at_once() -> None:
     node = Node()
-    assert reason(node.fetch([], **WAIT)) is Reason.NOTHING_ASKED
+    assert reason(node.fetch([], **WAIT)) is Reason.NOTHING_READABLE
     unknown = node.fetch([want(TopicPartition("nowhere", 0), 0)], **WAIT)
-    assert reason(unknown) is Reason.NOTHING_ASKED
+    assert reason(unknown) is Reason.NOTHING_READABLE
 
 
 def test_f10_a_fetch_with_min_bytes_available_is_answered_at_once() -> None:

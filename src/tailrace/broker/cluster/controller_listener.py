@@ -18,7 +18,7 @@ from typing import Any, Final
 from tailrace.broker.cluster.observer_fetch import METADATA_CHANGED
 from tailrace.broker.dispatcher import Dispatcher
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
-from tailrace.broker.requests.controller_table import CONTROLLER_TABLE, FORWARDABLE
+from tailrace.broker.requests.controller_table import CONTROLLER_TABLE, ENVELOPED
 from tailrace.broker.requests.request_context import ConnectionContext, Request
 from tailrace.broker.security.authorizer import Operation
 from tailrace.broker.security.guard import SaslGuard
@@ -87,7 +87,7 @@ class ControllerListener:
         body = request.body
         header, _ = read_request_header(body.request_data)
         row = CONTROLLER_TABLE.get(header.api_key)
-        if row is None or header.api_key not in FORWARDABLE:
+        if row is None or header.api_key not in ENVELOPED:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"requests with API key {header.api_key} cannot be forwarded")
         if not row.min_version <= header.api_version <= row.max_version:
             raise KafkaError(

@@ -23,8 +23,8 @@ class DirectoryAssignments:
         logs: LogDirectories,
         partitions: HostedPartitions,
     ) -> None:
-        """`report(assignments, now_ms)` reports directories as (directory, topic id, partition), also during a change
-        of the metadata."""
+        """`report(assignments, now_ms)` sends (directory id, topic id, partition) to the controller. It must be
+        callable while a new image is being applied."""
         self._controller = controller
         self._report = report
         self._logs = logs

@@ -30,7 +30,7 @@ from tailrace.waiting.outbox import Failure
 
 # APIs that are forwarded without a handler. AlterConfigs, IncrementalAlterConfigs and requests about delegation tokens
 # are forwarded too, but their handlers check them first.
-FORWARDED: Final = frozenset(
+FORWARDED_UNCHECKED: Final = frozenset(
     {
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,

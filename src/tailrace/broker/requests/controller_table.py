@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tailrace.broker.cluster.forwarding import FORWARDED
+from tailrace.broker.cluster.forwarding import FORWARDED_UNCHECKED
 from tailrace.broker.requests.api_table import API_TABLE, ApiRow
 from tailrace.protocol.api_keys import ApiKey
 
@@ -27,15 +27,15 @@ _OWN: Final = (
     ApiRow(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "controllers"),
 )
 
-# APIs that brokers forward to their controller, in an Envelope.
-FORWARDABLE: Final = FORWARDED | {
+# All APIs that an Envelope may contain.
+ENVELOPED: Final = FORWARDED_UNCHECKED | {
     ApiKey.ALTER_CONFIGS,
     ApiKey.INCREMENTAL_ALTER_CONFIGS,
     ApiKey.CREATE_DELEGATION_TOKEN,
     ApiKey.RENEW_DELEGATION_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN,
 }
-_AS_AT_BROKERS: Final = FORWARDABLE | {
+_AS_AT_BROKERS: Final = ENVELOPED | {
     ApiKey.API_VERSIONS,
     ApiKey.SASL_HANDSHAKE,
     ApiKey.SASL_AUTHENTICATE,

@@ -1,8 +1,9 @@
 """SigningKeys: the public keys of an identity provider (JWKS, RFC 7517), and the verification of signatures.
 
-A key is chosen as by jose4j: by `kid` if the token has one, by the key type of `alg`, then by the key's own `alg` and
-curve. If several keys remain, the first is used. Unsuitable keys are left out: symmetric keys, keys for encryption, and
-RSA keys whose size makes them unsafe or slow.
+A key is chosen as jose4j does. Its `kid` must be the token's, if the token has one. Its type and curve must fit the
+token's `alg`. If several keys fit, those with another `alg` of their own are dropped. If several keys remain, the first
+is used. Unsuitable keys are left out: symmetric keys, keys for encryption, and RSA keys whose size makes them unsafe or
+slow.
 """
 
 from __future__ import annotations

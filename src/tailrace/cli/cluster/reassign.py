@@ -76,7 +76,7 @@ def _report_moves(
         print_lines(json_document({"moves": listed, "dryRun": options.dry_run, "finished": is_over or not moves}))
         return
     if not moves:
-        print_lines("all partitions have these replicas already")
+        print_lines("nothing to move: all partitions already have the planned replicas")
         return
     rows = [(one.topic, one.partition, _ids(present[one]), _ids(to)) for one, to in moves.items()]
     print_lines(*table(["<TOPIC", "PARTITION", "<FROM", "<TO"], rows))

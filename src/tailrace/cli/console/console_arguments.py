@@ -20,8 +20,9 @@ def add_console(commands: Parsers) -> None:
         transactions, security. With --data it draws the logs of a data directory, segment by segment, and explains
         reads. With --metrics it shows the traffic of a Tailrace broker.
 
-        Each answer is what a command prints with --json, and the page shows the command. It is read-only without
-        --console-write. Only this machine can open it, unless it listens on another address with --login and TLS.
+        The page gets its data as a tailrace command prints it with --json, and shows that command. It is read-only
+        without --console-write. Only this machine can open it, unless it listens on another address with --login
+        and TLS.
         """,
         """
         examples:
@@ -44,7 +45,7 @@ def add_console(commands: Parsers) -> None:
         default=[],
         help="data directory to draw: that of a broker on this machine (may be repeated)",
     )
-    parser.add_argument("--metrics", metavar="URL", help="metrics address of a Tailrace broker, HOST:PORT")
+    parser.add_argument("--metrics", metavar="HOST:PORT", help="metrics address of a Tailrace broker")
     _add_contents(parser)
     group = parser.add_argument_group("console security")
     group.add_argument("--console-write", action="store_true", help="allow changes (default: the page only reads)")
@@ -68,7 +69,7 @@ def add_console_options(serve: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--console-config",
         metavar="FILE",
-        help="properties file of a Kafka client with which it connects to a listener",
+        help="client properties with which the console connects to the broker",
     )
     _add_contents(group, PREFIX)
     _add_security(group, PREFIX)
@@ -82,8 +83,8 @@ def _add_contents(group: argparse._ActionsContainer, prefix: str = "--") -> None
         f"{prefix}lag-every",
         metavar="SECONDS",
         type=seconds_or_zero,
-        help="record the lag of all groups at this interval, for a day; 0: do not "
-        f"(default: {DEFAULT_LAG_EVERY_S:g}; never with {prefix}login)",
+        help="interval at which the lag of all groups is recorded; one day is kept; 0: off "
+        f"(default: {DEFAULT_LAG_EVERY_S:g}; always off with {prefix}login)",
     )
 
 
@@ -102,5 +103,5 @@ def _add_security(group: argparse._ActionsContainer, prefix: str = "--") -> None
         metavar="NAME",
         action="append",
         default=[],
-        help="host name under which browsers reach the console, beside that of its address (may be repeated)",
+        help="additional host name under which browsers reach the console (may be repeated)",
     )

@@ -58,7 +58,7 @@ class TopicMetadata(NamedTuple):
 
 class ClusterMetadata(NamedTuple):
     cluster_id: str | None
-    controller_id: BrokerId  # -1: unknown; any broker if brokers forward to the controller
+    controller_id: BrokerId  # -1: unknown. In a KRaft cluster a random broker, which forwards to the controller
     brokers: dict[BrokerId, Broker]
 
 

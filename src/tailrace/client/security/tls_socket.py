@@ -100,7 +100,11 @@ def _is_pem(path: str, kind: str | None) -> bool:
 
 
 def _load_store(context: ssl.SSLContext, path: str, tls: Tls) -> None:
-    """Load all keys of a store. OpenSSL keeps one key per algorithm: the first of the store."""
+    """Load all keys of a store.
+
+    OpenSSL keeps the last loaded key of each algorithm, so they are loaded in reverse order: the first of the store
+    wins.
+    """
     keys = read_store(path, tls.identity_password, tls.key_password).keys
     if not keys:
         raise UnreadableStore(f"key store {path} has no private key, or ssl.keystore.password is missing")

@@ -58,14 +58,15 @@ class _Use(NamedTuple):
 
 class IndexCache:
     def __init__(self, files: Files, directory: str, size_max: Callable[[], int], ttl_ms: int, now_ms: int) -> None:
-        """`directory` is the first log directory. `size_max` returns the current limit. A negative `ttl_ms` is none."""
+        """`directory` is the first log directory. `size_max` returns the current limit. A negative `ttl_ms` means no
+        time limit."""
         self._files = files
         self.folder = join(directory, file_names.REMOTE_INDEXES)
         self._size_max = size_max
         self._ttl_ms = ttl_ms
         self._uses: dict[str, _Use] = {}  # by name, the least recently used first
         self._open: dict[str, RemoteIndexes] = {}
-        self._loads = count()  # of the names of files that are being loaded
+        self._loads = count()  # numbers that make the names of loading files unique
         self.size = 0
         self._find_files(now_ms)
 
@@ -98,13 +99,13 @@ class IndexCache:
         found = self._open.get(stem)
         if found is None:
             try:
-                found = self._open[stem] = self._opened(segment, join(self.folder, stem), use.size)
+                found = self._open[stem] = self._open_indexes(segment, join(self.folder, stem), use.size)
             except CorruptIndex as error:
                 _log.warning("a cached index of a remote segment is fetched again: %s", error)
                 self._remove(stem)
         return found
 
-    def opened(self, segment: RemoteSegment) -> RemoteIndexes | None:
+    def in_memory(self, segment: RemoteSegment) -> RemoteIndexes | None:
         """Return the indexes of a segment if they are in memory, without counting a use."""
         return self._open.get(_stem(segment))
 
@@ -126,7 +127,7 @@ class IndexCache:
                 data = _fetched(segment, store, kind)
                 self._files.write(stem + ending, data, sync=True)
                 size += len(data)
-            return LoadedIndexes(stem, self._opened(segment, stem, size))
+            return LoadedIndexes(stem, self._open_indexes(segment, stem, size))
         except BaseException:
             self._remove_files(stem)
             raise
@@ -146,7 +147,8 @@ class IndexCache:
         return loaded.indexes
 
     def expire(self, now_ms: int) -> None:
-        """Remove the files that were not used for long or have no room. The latest ones always stay."""
+        """Remove the least recently used sets that are idle for longer than the TTL or exceed the size limit. The size
+        limit never removes the last set."""
         limit = self._size_max()
         for stem, use in list(self._uses.items()):
             is_idle = 0 <= self._ttl_ms < now_ms - use.used_ms
@@ -170,7 +172,7 @@ class IndexCache:
         for ending in _KINDS.values():
             self._files.remove(stem + ending)
 
-    def _opened(self, segment: RemoteSegment, stem: str, size: int) -> RemoteIndexes:
+    def _open_indexes(self, segment: RemoteSegment, stem: str, size: int) -> RemoteIndexes:
         base = segment.start_offset
         indexes = RemoteIndexes(
             OffsetIndex(self._files, stem + file_names.OFFSET_INDEX, base, INT_MAX),

@@ -1,9 +1,9 @@
 """ListOffsets (key 2), versions 0–11.
 
 Behaviour
-    Returns the offset of the first record at or after a timestamp, or one of the log's bounds. "Latest" depends on the
-    client: the high watermark, the last stable offset for read_committed, the log end for a replica. Offsets after it
-    are not returned. A chore searches large or compressed batches (`request_work.py`).
+    Returns the offset of the first record at or after a timestamp, or one of the log's bounds. "Latest" is the high
+    watermark for read_uncommitted, the last stable offset for read_committed, and the log end for a replica. A search
+    by timestamp returns no offset at or above it. A chore searches large or compressed batches (`request_work.py`).
 Version notes
     0   a list of offsets, found by the modification times of segment files
     1   one offset with its timestamp

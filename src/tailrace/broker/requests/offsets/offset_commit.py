@@ -2,8 +2,9 @@
 
 Behaviour
     Commits offsets of a group. The client must be a member of the current generation, unless the group has no members.
-    The response is sent when the commit is durable. Unknown partitions and too long metadata have an error for each
-    partition. The offsets of a request are written as one batch. They are refused if they do not fit into one.
+    The response is sent when the commit is durable. Unknown partitions and metadata above the limit are refused one by
+    one; the other partitions are committed. The offsets of a request are written as one batch. A request whose offsets
+    do not fit into one batch is refused.
 Version notes
     0   no generation and member; Kafka kept these offsets in ZooKeeper, Tailrace treats them like version 1
     1   the commit timestamp of the client

@@ -115,7 +115,7 @@ class RemoteReads:
         segment = None if epoch is None else partition.cache.find(epoch, offset)
         if segment is None:
             return RemoteWalk(log.local_start_offset, epoch, None)
-        indexes = self._indexes.opened(segment)
+        indexes = self._indexes.in_memory(segment)
         return RemoteWalk(
             log.local_start_offset,
             epoch,

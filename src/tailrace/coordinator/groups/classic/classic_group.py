@@ -1,16 +1,17 @@
 """ClassicGroup: the members of a classic group, its leader, protocol and state.
 
-    EMPTY ──a member joins──► PREPARING_REBALANCE ──all have (re)joined, or the time is up──► COMPLETING_REBALANCE
-      ▲                           ▲        │                                                   │
-      │                           │        └──no member is left──► EMPTY                       │ the leader has sent
-      │                           │                                                            │ the assignment
-      └── no member is left ──    └── a member joins, leaves, fails or changes ◄── STABLE ◄────┘
-
-    DEAD: deleted, or coordinated by another broker. This state is final.
+    EMPTY                → PREPARING_REBALANCE    a member joins
+    PREPARING_REBALANCE  → COMPLETING_REBALANCE   all members have (re)joined, or the time is up
+                         → EMPTY                  no member is left
+    COMPLETING_REBALANCE → STABLE                 the leader has sent the assignment
+                         → PREPARING_REBALANCE    a member joins, leaves, fails or changes
+    STABLE               → PREPARING_REBALANCE    a member joins, leaves, fails or changes
+    every state          → DEAD                   deleted, or coordinated by another broker; final
 
 Invariants
     1. `leader_id` is a member, or None without members.
-    2. `waiting_to_join` counts the members whose JoinGroup is unanswered; `awaiting_join` changes only here.
+    2. `waiting_to_join` is the number of members whose JoinGroup is unanswered. Only this class changes
+       `ClassicMember.awaiting_join`.
     3. Every member supports `protocol` in COMPLETING_REBALANCE and STABLE.
     4. An instance id belongs to one member id, the latest. Older member ids are fenced (`static_members.py`).
 
@@ -112,8 +113,8 @@ class ClassicGroup:
     def can_rebalance(self) -> bool:
         return self.state in _FROM[PREPARING]
 
-    def take_new_member(self) -> bool:
-        """Return True if a new member has joined the first rebalance since this was last called."""
+    def take_new_member_flag(self) -> bool:
+        """Return True if a new member has joined the first rebalance since the last call. Clear the flag."""
         has_new_member, self.has_new_member = self.has_new_member, False
         return has_new_member
 
@@ -254,7 +255,7 @@ class ClassicGroup:
             topics.update(opened.topics)
         return frozenset(topics)
 
-    # All groups
+    # Methods of every kind of group (`group.py`)
 
     def check_offset_commit(self, committer: Committer, topics: Sequence[TopicCommit]) -> None:
         if self.state is DEAD:

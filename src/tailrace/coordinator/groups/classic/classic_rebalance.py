@@ -87,7 +87,7 @@ class Rebalances:
         group = self._find(group_id)
         if group is None:
             return None
-        if left_ms != 0 and group.take_new_member():
+        if left_ms != 0 and group.take_new_member_flag():
             next_ms = min(self._settings.initial_rebalance_delay_ms, left_ms)
             self._put_off(group_id, next_ms, max(left_ms - delay_ms, 0), now_ms)
             return None

@@ -28,7 +28,7 @@ def partition_change(
     added: BrokerId | None = None,
     min_isr: int | None = None,
 ) -> PartitionChange:
-    """Return a change of a partition that changes nothing yet, with the cluster's state.
+    """Return a PartitionChange of a partition, with the state of the cluster and without any change set.
 
     `removed` counts as offline, `added` as online.
     """

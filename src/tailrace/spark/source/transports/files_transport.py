@@ -33,8 +33,8 @@ from tailrace.spark.source.errors import UnknownLog, Unreadable
 from tailrace.spark.source.options import ReadOptions, Selection
 from tailrace.spark.source.planning.offset_ranges import Bounds, OffsetRange
 from tailrace.spark.source.planning.planning import bytes_per_slice, cut_by_bytes, extents, split_by_count
+from tailrace.spark.source.transports.indexed_segment import IndexedSegment
 from tailrace.spark.source.transports.segment_feed import SegmentSlice
-from tailrace.spark.source.transports.segment_map import IndexedSegment
 from tailrace.spark.source.transports.topic_identity import TopicIdentity, identity_in
 
 _log = logging.getLogger(__name__)
@@ -201,7 +201,7 @@ class FilesTransport:
 
     def _cut(self, ranges: Sequence[OffsetRange], options: ReadOptions) -> list[SegmentSlice]:
         self._open_all({wanted.partition for wanted in ranges})
-        maps = {wanted.partition: self._segment_maps(wanted.partition) for wanted in ranges}
+        maps = {wanted.partition: self._indexed_segments(wanted.partition) for wanted in ranges}
         parts = {wanted: extents(wanted, maps[wanted.partition]) for wanted in ranges}
         total = sum(part.end - part.start for found in parts.values() for part in found)
         size = bytes_per_slice(total, options.max_bytes_per_partition, options.min_partitions)
@@ -213,7 +213,7 @@ class FilesTransport:
             for wanted in cut
         ]
 
-    def _segment_maps(self, partition: TopicPartition) -> list[IndexedSegment]:
+    def _indexed_segments(self, partition: TopicPartition) -> list[IndexedSegment]:
         log = self._opened(partition).log
         segments = list(log.segments)
         ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]

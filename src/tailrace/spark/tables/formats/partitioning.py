@@ -36,7 +36,8 @@ def check_partitions(names: Sequence[str], schema: pa.Schema) -> tuple[str, ...]
 
 
 def iceberg_fields(names: Sequence[str]) -> list[tuple[str, TimeUnit | None, str]]:
-    """Return source column, unit of time and name of each partition field; None: the column itself."""
+    """Return source column, time unit and name of each partition field. The unit is None if the column is used
+    unchanged."""
     fields: list[tuple[str, TimeUnit | None, str]] = []
     for name in names:
         if name == HOUR:

@@ -1,9 +1,9 @@
 """Converts a JSON Schema to Arrow fields.
 
 An object with `properties` is a struct, an array a list. Strings with the format date-time or date become timestamps
-and dates. A type of null and one other is nullable. References to definitions in the same schema are followed; a type
-that contains itself has no columns. Constraints, such as `minimum` and `required`, are not checked: members may be
-missing in a broken value, so every member is nullable.
+and dates. A list of two types of which one is null stands for the other type. References to definitions in the same
+schema are followed; a type that contains itself has no columns. Constraints, such as `minimum` and `required`, are not
+checked: members may be missing in a broken value, so every member is nullable.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _SCALARS: Final = {
     "boolean": pa.bool_(),
 }
 _FORMATS: Final = {"date-time": pa.timestamp("us", tz="UTC"), "date": pa.date32()}
+_ONE_TYPE: Final = "a column needs exactly one type, or null and one other type"
 
 
 def json_schema_fields(text: str) -> Any:
@@ -62,7 +63,7 @@ class _Reader:
         if kinds == [None] and all(isinstance(one, str) for one in schema.get("enum", [None])):
             kinds = ["string"]
         if len(kinds) != 1:
-            raise SchemaRefused(f"{place} has the types {kinds}; a column needs one, or null and one")
+            raise SchemaRefused(f"{place} has the types {kinds}; {_ONE_TYPE}")
         return self._one(kinds[0], schema, place, depth, followed)
 
     def _one(self, kind: Any, schema: dict[str, Any], place: str, depth: int, followed: tuple[str, ...]) -> Any:
@@ -87,7 +88,7 @@ class _Reader:
     def _one_of(self, choices: Any, word: str, place: str, depth: int, followed: tuple[str, ...]) -> Any:
         others = [one for one in choices if one != {"type": "null"}] if isinstance(choices, list) else []
         if len(others) != 1:
-            raise SchemaRefused(f"{place} has {word} with several types; a column needs one, or null and one")
+            raise SchemaRefused(f"{place} has {word} with several types; {_ONE_TYPE}")
         return self.type_of(others[0], place, depth + 1, followed)
 
     def _definition(self, reference: Any, place: str) -> Any:

@@ -1,6 +1,7 @@
 """IndexedSegment: the positions where a segment can be cut, from its offset index.
 
-If an index is wrong, the slices differ in size, but their records are still correct, because a cut is an offset.
+If an index is wrong, the slices differ in size. Their records are still correct, because slices are bounded by offsets,
+not by positions.
 """
 
 from __future__ import annotations
