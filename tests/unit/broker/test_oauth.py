@@ -285,10 +285,12 @@ def test_keys_that_no_token_may_use_are_left_out() -> None:
         {"kty": "EC", "kid": "off the curve", "crv": "P-256", "x": "AAAA", "y": "AAAA"},
         {"kty": "RSA", "kid": "nothing"},
         "text",
+        {**KEYS["two"].as_dict(private=False), "kid": ["a list"]},
+        {**KEYS["two"].as_dict(private=False), "kid": {"an": "object"}},
         {**KEYS["two"].as_dict(private=False), "kid": "good", "use": "sig"},
     ]
     keys = SigningKeys.parse(json.dumps({"keys": entries}).encode())
-    assert (keys.count, len(keys.left_out)) == (1, 8)
+    assert (keys.count, len(keys.left_out)) == (1, 10)
     assert keys.select("good", "ES256") is not None
     assert keys.select("good", "RS256") is None
 

@@ -112,6 +112,17 @@ def test_a_corrupt_file_of_the_cache_is_removed_and_fetched_again(tier: Tier) ->
     assert (tier.names(), again.size) == ([], 0)
 
 
+@pytest.mark.parametrize("ending", [".index", ".timeindex", ".txnindex"])
+def test_a_set_that_lost_a_file_after_the_start_is_fetched_again(tier: Tier, ending: str) -> None:
+    (segment, *_) = tier.segments
+    tier.load(segment)
+    again = tier.opened()
+    (lost,) = (name for name in tier.names() if name.endswith(ending))
+    (tier.path / file_names.REMOTE_INDEXES / lost).unlink()
+    assert again.find(segment, 0) is None
+    assert (tier.names(), again.size) == ([], 0)
+
+
 def test_the_least_recently_used_indexes_have_to_go_above_the_limit(tier: Tier) -> None:
     first, second, third, _ = tier.segments
     for segment in (first, second):

@@ -115,6 +115,8 @@ def _key(entry: Any) -> SigningKey:
             raise InvalidKeys(f"the exponent has {exponent.bit_length()} bits; at most 32 are accepted")
     public = {name: entry[name] for name in ("kty", "n", "e", "crv", "x", "y") if name in entry}
     key_id, algorithm, curve = (entry.get(name) for name in ("kid", "alg", "crv"))
+    if not isinstance(key_id, str | None):
+        raise InvalidKeys("kid is not a string")
     made = _KINDS[kind].import_key(public)
     made.public_key  # noqa: B018 - joserfc builds the key here, not at the first token
     return SigningKey(key_id, kind, algorithm, curve, made)

@@ -10,7 +10,7 @@ from tailrace.broker.config.properties_file import property_line
 from tailrace.metadata.storage.migration import Migration, NewController
 
 _PROTOCOL_NAMES: Final = {code: name for name, code in SECURITY_PROTOCOLS.items()}
-# Settings of a node that is its own controller. The new ones are written by `_quorum`.
+# Settings of a node that is its own controller. They are replaced by the roles of the new node and by `_quorum`.
 _DROPPED: Final = ("process.roles", "controller.quorum.voters", "controller.quorum.bootstrap.servers")
 # Settings that a controller uses when it creates topics, elects leaders and authorizes requests.
 _CONTROLLER_SETTINGS: Final = (

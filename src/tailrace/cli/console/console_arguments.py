@@ -45,7 +45,9 @@ def add_console(commands: Parsers) -> None:
         default=[],
         help="data directory to draw: that of a broker on this machine (may be repeated)",
     )
-    parser.add_argument("--metrics", metavar="HOST:PORT", help="metrics address of a Tailrace broker")
+    parser.add_argument(
+        "--metrics", metavar="URL", help="metrics address of a Tailrace broker, HOST:PORT or http://HOST:PORT"
+    )
     _add_contents(parser)
     group = parser.add_argument_group("console security")
     group.add_argument("--console-write", action="store_true", help="allow changes (default: the page only reads)")

@@ -85,7 +85,11 @@ class BatchProducer:
         self._sequences: dict[TopicPartition, int] = {}
 
     def send(self, batches: Mapping[TopicPartition, Buffer]) -> dict[TopicPartition, Produced]:
-        """Write one batch to each of these partitions. Raise NotDelivered if one of them fails."""
+        """Write one batch to each of these partitions. Raise NotDelivered if one of them fails.
+
+        Another ClientError is raised if the metadata cannot be queried between two attempts. Batches may be written
+        then.
+        """
         headers = {partition: _header_of(data, partition) for partition, data in batches.items()}
         if self.is_idempotent:
             batches = {partition: self._stamped(partition, data) for partition, data in batches.items()}
@@ -105,19 +109,22 @@ class BatchProducer:
                 batches, build, version_min=version_min, version_max_without_ids=LAST_VERSION_BY_NAME
             )
             return {partition: Produced(partition, NO_OFFSET) for partition in batches}
-        answers = self.cluster.ask_leaders(
-            batches,
-            build,
-            produced_answers,
-            version_min=version_min,
-            version_max_without_ids=LAST_VERSION_BY_NAME,
-            wait_ms=ANSWER_MARGIN_MS,
-            errors_are_values=True,
-        )
+        try:
+            answers = self.cluster.ask_leaders(
+                batches,
+                build,
+                produced_answers,
+                version_min=version_min,
+                version_max_without_ids=LAST_VERSION_BY_NAME,
+                wait_ms=ANSWER_MARGIN_MS,
+                errors_are_values=True,
+            )
+        except BaseException:  # such as an error of the metadata between two attempts
+            self._forget_identity()
+            raise
         delivered = {partition: answer for partition, answer in answers.items() if isinstance(answer, Produced)}
         if len(delivered) < len(answers):
-            self._identity = None
-            self._sequences.clear()
+            self._forget_identity()
             errors = {partition: answer for partition, answer in answers.items() if isinstance(answer, ClientError)}
             raise NotDelivered(errors, delivered)
         if self.is_idempotent:
@@ -125,6 +132,11 @@ class BatchProducer:
                 sequence = self._sequences.get(partition, 0)
                 self._sequences[partition] = increment_sequence(sequence, header.last_offset_delta + 1)
         return delivered
+
+    def _forget_identity(self) -> None:
+        """Continue with a new producer id, because it is unknown which batches were written."""
+        self._identity = None
+        self._sequences.clear()
 
     def _stamped(self, partition: TopicPartition, data: Buffer) -> bytearray:
         """Return a copy of the batch with producer id, epoch and sequence."""

@@ -23,7 +23,10 @@ _FINAL: Final = frozenset({400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411
 
 
 def retrieve(login: OauthLogin) -> str:
-    """Return a new token. Raise AuthenticationFailed, with a reason that names no secret."""
+    """Return a new token.
+
+    Raise AuthenticationFailed, with a reason that names no secret, or UnsupportedSecurity if a file is unusable.
+    """
     source = login.source
     if isinstance(source, UnsignedToken):
         return unsigned_token(source, int(time.time() * 1_000) / 1_000)  # whole milliseconds, the precision of brokers
@@ -117,10 +120,12 @@ def _error_in(body: bytes) -> str:
 
 
 def assertion_of(assertion: Assertion, now_s: float) -> str:
-    """Sign an assertion, or read it from its file. Raise OSError or UnsupportedSecurity."""
+    """Sign an assertion, or read it from its file. Raise UnsupportedSecurity if a file is unusable."""
     if assertion.file is not None:
-        with open(assertion.file, encoding="ascii") as file:
-            return file.read().strip()
+        data = _bytes_in(assertion.file)
+        if not data.isascii():
+            raise UnsupportedSecurity(f"{assertion.file} is not ASCII text")
+        return data.decode("ascii").strip()
     try:
         from joserfc.errors import JoseError
         from joserfc.jwk import ECKey, RSAKey
@@ -131,21 +136,20 @@ def assertion_of(assertion: Assertion, now_s: float) -> str:
     header: dict[str, Any] = {"alg": assertion.algorithm, "typ": "JWT"}
     claims: dict[str, Any] = dict(assertion.claims)
     if assertion.template_file is not None:
-        with open(assertion.template_file, encoding="utf-8") as file:
-            try:
-                template = json.load(file)
-                header = {**template.get("header", {}), **header}
-                claims = {**template.get("payload", {}), **claims}
-            except (ValueError, AttributeError, TypeError) as error:
-                raise UnsupportedSecurity(f"{assertion.template_file} is not a template in JSON: {error}") from None
+        data = _bytes_in(assertion.template_file)
+        try:
+            template = json.loads(data.decode())
+            header = {**template.get("header", {}), **header}
+            claims = {**template.get("payload", {}), **claims}
+        except (ValueError, AttributeError, TypeError) as error:
+            raise UnsupportedSecurity(f"{assertion.template_file} is not a template in JSON: {error}") from None
     issued = int(now_s)
     claims |= {"iat": issued, "exp": issued + assertion.expires_s, "nbf": issued - assertion.not_before_s}
     if assertion.has_id:
         import uuid
 
         claims["jti"] = str(uuid.uuid4())
-    with open(assertion.key_file, "rb") as key_file:
-        pem = key_file.read()
+    pem = _bytes_in(assertion.key_file)
     try:
         kind = RSAKey if assertion.algorithm == "RS256" else ECKey
         key: Any = kind.import_key(pem, password=assertion.key_passphrase)
@@ -156,3 +160,12 @@ def assertion_of(assertion: Assertion, now_s: float) -> str:
             f"{assertion.key_file} cannot be used to sign with {assertion.algorithm}: {error}"
         ) from None
     return f"{message}.{encode_bytes(signature)}"
+
+
+def _bytes_in(path: str) -> bytes:
+    """Read a file. An unreadable file is UnsupportedSecurity: an OSError would be retried like a network failure."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise UnsupportedSecurity(f"{path} cannot be read: {error}") from error

@@ -173,6 +173,10 @@ class IndexCache:
             self._files.remove(stem + ending)
 
     def _open_indexes(self, segment: RemoteSegment, stem: str, size: int) -> RemoteIndexes:
+        """Open the three files of a segment. Raise CorruptIndex if one is missing: it would be read as empty."""
+        for ending in _KINDS.values():
+            if not self._files.exists(stem + ending):
+                raise CorruptIndex(stem + ending, "the file is missing")
         base = segment.start_offset
         indexes = RemoteIndexes(
             OffsetIndex(self._files, stem + file_names.OFFSET_INDEX, base, INT_MAX),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.client.errors import UnsupportedByBroker
+from tailrace.client.errors import ClientError, UnsupportedByBroker
 from tailrace.client.producing.producer import Acks, BatchProducer, NotDelivered, Produced
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
@@ -123,6 +123,20 @@ def test_a_failure_is_followed_by_a_new_producer_id() -> None:
     assert raised.value.delivered == {T0: Produced(T0, 40)}
     assert list(raised.value.errors) == [T1]
     producer.send({T0: batch(b"d")})
+    assert writing.sent[-1] == (0, 72, 0, 0)
+
+
+def test_an_error_of_the_metadata_is_followed_by_a_new_producer_id() -> None:
+    writing = Writing()
+    producer = BatchProducer(writing.cluster)
+    producer.send({T0: batch(b"a")})
+    writing.answers = [ErrorCode.NOT_ENOUGH_REPLICAS]
+    topic = writing.fake.topics["t"]
+    topic.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED  # seen by the query between two attempts
+    with pytest.raises(ClientError, match="TOPIC_AUTHORIZATION_FAILED"):
+        producer.send({T0: batch(b"b")})
+    topic.error_code = ErrorCode.NONE
+    producer.send({T0: batch(b"c")})
     assert writing.sent[-1] == (0, 72, 0, 0)
 
 

@@ -144,6 +144,37 @@ def test_an_assertion_is_signed_with_the_private_key(
     assert (claims["iss"], claims["extra"], claims["exp"] - claims["iat"], len(claims["jti"])) == ("me", 1, 300, 36)
 
 
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [("none.jwt", "none.jwt cannot be read: .*No such file"), ("odd.jwt", "odd.jwt is not ASCII text")],
+)
+def test_an_unusable_assertion_file_is_reported_without_a_retry(
+    tmp_path: Path, provider: IdentityProvider, file: str, words: str
+) -> None:
+    (tmp_path / "odd.jwt").write_bytes(b"\xc3\xa4")
+    changes = {"sasl.oauthbearer.assertion.file": str(tmp_path / file)}
+    with pytest.raises(UnsupportedSecurity, match=words):
+        retrieve(login_in(secured(provider.token_url, **changes)))
+
+
+@pytest.mark.parametrize("lost", ["template", "key"])
+def test_a_missing_file_for_signing_is_reported_without_a_retry(
+    tmp_path: Path, provider: IdentityProvider, lost: str
+) -> None:
+    files = {name: tmp_path / name for name in ("template", "key")}
+    files["template"].write_text("{}")
+    files["key"].write_bytes(ECKey.generate_key("P-256").as_pem(private=True))
+    files[lost].unlink()
+    changes = {
+        "sasl.oauthbearer.assertion.algorithm": "ES256",
+        "sasl.oauthbearer.assertion.private.key.file": str(files["key"]),
+        "sasl.oauthbearer.assertion.template.file": str(files["template"]),
+        "sasl.oauthbearer.assertion.claim.iss": "me",
+    }
+    with pytest.raises(UnsupportedSecurity, match=f"{lost} cannot be read: .*No such file"):
+        retrieve(login_in(secured(provider.token_url, **changes)))
+
+
 def test_a_transient_failure_of_the_endpoint_is_retried(provider: IdentityProvider) -> None:
     provider.status = 503
     began = time.monotonic()

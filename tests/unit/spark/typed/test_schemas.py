@@ -96,6 +96,9 @@ def bomb(levels: int) -> dict[str, Any]:
         ({"type": "object", "properties": {"a": {"$ref": "#"}}}, "contains itself"),
         ({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, "contains itself"),
         (bomb(10), "more than 10,000 fields"),
+        ({"properties": {"a": {"enum": 5}}}, r"\$\.a has the enum 5"),
+        ({"properties": {"a": {"type": {"b": 1}}}}, r'\$\.a has the type \{"b": 1\}'),
+        ({"properties": {"a": {"type": "string", "format": [1]}}}, r"\$\.a has the format \[1\]"),
     ],
 )
 def test_json_schemas_without_columns_are_refused(schema: Any, words: str) -> None:

@@ -60,8 +60,11 @@ class _Reader:
         kinds = [one for one in kinds if one != "null"] if isinstance(kinds, list) else [kinds]
         if kinds == [None] and "properties" in schema:
             kinds = ["object"]
-        if kinds == [None] and all(isinstance(one, str) for one in schema.get("enum", [None])):
-            kinds = ["string"]
+        if kinds == [None] and "enum" in schema:
+            if not isinstance(schema["enum"], list):
+                raise SchemaRefused(f"{place} has the enum {json.dumps(schema['enum'])[:60]}; it must be a list")
+            if all(isinstance(one, str) for one in schema["enum"]):
+                kinds = ["string"]
         if len(kinds) != 1:
             raise SchemaRefused(f"{place} has the types {kinds}; {_ONE_TYPE}")
         return self._one(kinds[0], schema, place, depth, followed)
@@ -80,8 +83,11 @@ class _Reader:
                 raise SchemaRefused(f"{place} is an array without one schema in items")
             return pa.list_(self.type_of(schema["items"], f"{place}[]", depth + 1, followed))
         if kind == "string":
-            return _FORMATS.get(schema.get("format", ""), _SCALARS["string"])
-        if kind not in _SCALARS:
+            text_format = schema.get("format", "")
+            if not isinstance(text_format, str):
+                raise SchemaRefused(f"{place} has the format {json.dumps(text_format)[:60]}; it must be a string")
+            return _FORMATS.get(text_format, _SCALARS["string"])
+        if not isinstance(kind, str) or kind not in _SCALARS:
             raise SchemaRefused(f"{place} has the type {json.dumps(kind)[:60]}; a column needs a known one")
         return _SCALARS[kind]
 
