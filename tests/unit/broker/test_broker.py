@@ -9,6 +9,7 @@ import pytest
 
 from tailrace.broker.requests.api_table import API_TABLE
 from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import (
     ApiVersionsRequest,
     CreateTopicsRequest,
@@ -22,6 +23,7 @@ from tailrace.protocol.registry import request_class
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.legacy import build_messages
 from tailrace.records.record import Record, TimestampType
+from tests.simulation.node import registration
 from tests.support.memory_files import MemoryFiles
 from tests.support.memory_node import NOW_MS, Client, start
 
@@ -96,6 +98,20 @@ def test_list_offsets_of_every_version_returns_the_end_offset(client: Client, ve
     part = client.ask(ListOffsetsRequest(replica_id=-1, topics=[topic]), version).topics[0].partitions[0]
     assert part.error_code == 0
     assert (part.old_style_offsets[0] if version == 0 else part.offset) == 3
+
+
+def test_list_offsets_of_version_0_returns_the_high_watermark_once(client: Client) -> None:
+    client.ask(produce(client, 12, batch(b"a")), 12)
+    partition: Any = client.broker.services.partitions.find(TopicPartition("orders", 0))
+    partition.make_leader(registration(1, (1, 2), (1, 2), leader_epoch=1, partition_epoch=1), NOW_MS)
+    partition.log.config = replace(partition.log.config, segment_bytes=1)
+    for value in (b"b", b"c", b"d"):  # the follower has none of them
+        client.ask(produce(client, 12, batch(value)), 12)
+    assert len(partition.log.segments) == 4
+    asked = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=-1, max_num_offsets=10)
+    topic = ListOffsetsRequest.ListOffsetsTopic(name="orders", partitions=[asked])
+    part = client.ask(ListOffsetsRequest(replica_id=-1, topics=[topic]), 0).topics[0].partitions[0]
+    assert part.old_style_offsets == [1, 0]
 
 
 @pytest.mark.parametrize("version", range(14))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from tailrace.client.cluster.cluster_client import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.cluster.coordinators import CoordinatorKind, Coordinators
 from tailrace.client.errors import Refused, only
+from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId, Offset, ProducerId, TopicPartition
 from tailrace.protocol.messages import (
     DescribeProducersRequest,
@@ -77,7 +78,8 @@ def list_transactions(
         if answer.error_code:
             raise Refused("the list of transactions", answer.error_code)
         if answer.unknown_state_filters:
-            raise Refused("the list of transactions", 42, f"unknown state: {', '.join(answer.unknown_state_filters)}")
+            unknown = ", ".join(answer.unknown_state_filters)
+            raise Refused("the list of transactions", ErrorCode.INVALID_REQUEST, f"unknown state: {unknown}")
 
     found = []
     for node_id in sorted(cluster.metadata.brokers):
@@ -160,7 +162,12 @@ def find_hanging(
     known = list_transactions(cluster, producer_ids=sorted({one.producer_id for one in open_ones}))
     expected: dict[ProducerId, frozenset[TopicPartition]] = {}
     for listed in known:
-        described = describe_transaction(coordinators, listed.transactional_id)
+        try:
+            described = describe_transaction(coordinators, listed.transactional_id)
+        except Refused as error:
+            if error.code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                continue  # it has expired since the list was made
+            raise
         expected[described.producer_id] = frozenset(described.partitions)
     return [one for one in open_ones if one.partition not in expected.get(one.producer_id, frozenset())]
 

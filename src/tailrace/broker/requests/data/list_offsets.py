@@ -382,5 +382,5 @@ def _offsets_before(
     elif asked.timestamp != LATEST:
         while marks and marks[-1][1] > asked.timestamp:
             marks.pop()
-    offsets = sorted((min(offset, end) for offset, _ in marks[-max(asked.max_num_offsets, 0) :]), reverse=True)
+    offsets = sorted({min(offset, end) for offset, _ in marks[-max(asked.max_num_offsets, 0) :]}, reverse=True)
     return offsets if asked.max_num_offsets > 0 else []
