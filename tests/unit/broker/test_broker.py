@@ -104,9 +104,10 @@ def test_list_offsets_of_version_0_returns_the_high_watermark_once(client: Clien
     client.ask(produce(client, 12, batch(b"a")), 12)
     partition: Any = client.broker.services.partitions.find(TopicPartition("orders", 0))
     partition.make_leader(registration(1, (1, 2), (1, 2), leader_epoch=1, partition_epoch=1), NOW_MS)
-    partition.log.config = replace(partition.log.config, segment_bytes=1)
     for value in (b"b", b"c", b"d"):  # the follower has none of them
-        client.ask(produce(client, 12, batch(value)), 12)
+        partition.log.roll(NOW_MS)
+        written = client.ask(produce(client, 12, batch(value)), 12).responses[0].partition_responses[0]
+        assert written.error_code == 0
     assert len(partition.log.segments) == 4
     asked = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=-1, max_num_offsets=10)
     topic = ListOffsetsRequest.ListOffsetsTopic(name="orders", partitions=[asked])
