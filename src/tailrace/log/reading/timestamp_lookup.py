@@ -17,6 +17,7 @@ from tailrace.log.partition_log import PartitionLog
 from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
+from tailrace.model.topic_config import LONG_MAX
 from tailrace.records import kernels
 from tailrace.records.batch import RecordBatch
 from tailrace.records.legacy import iter_messages
@@ -128,7 +129,7 @@ def find_in_segment(segment: Segment, target: int, start: Offset) -> FoundOffset
     """Return the first record of a segment at or after a time and at or after an offset."""
     while (search := _search_segment(segment, target, start)) is not None:
         found = search.find()
-        if found is not None:
+        if found is not None or search.is_last:
             return found
         start = search.next_start
     return None
@@ -137,7 +138,7 @@ def find_in_segment(segment: Segment, target: int, start: Offset) -> FoundOffset
 def _search_segment(segment: Segment, target: int, start: Offset) -> BatchSearch | None:
     for header in segment.headers(segment.timestamp_start(target, start).position):
         if header.max_timestamp >= target and header.last_offset >= start:
-            return _search(segment, header, target, start, is_last=False)
+            return _search(segment, header, target, start, is_last=header.last_offset >= LONG_MAX)
     return None
 
 
