@@ -17,6 +17,7 @@ from tailrace.log.disk.files import Files
 from tailrace.log.segments.indexes import index_kernels
 from tailrace.log.segments.indexes.index_file import CorruptIndex, IndexFile, floor_slot
 from tailrace.model.ids import NO_TIMESTAMP, Offset
+from tailrace.model.topic_config import INT_MAX
 
 _ENTRY = Struct(">qi")
 
@@ -59,9 +60,12 @@ class TimeIndex:
         return self.entry(slot) if slot >= 0 else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
     def append(self, timestamp: int, offset: Offset) -> None:
-        """Add an entry, unless its timestamp is at most that of the last entry, which then already covers it."""
+        """Add an entry, unless its timestamp is at most that of the last entry, which then already covers it.
+
+        In a damaged log an offset can be too large for an entry. It gets none.
+        """
         last = self._last or self.last()
-        if timestamp > last.timestamp:
+        if timestamp > last.timestamp and offset - self.base_offset <= INT_MAX:
             assert offset >= last.offset, f"{self.file.path}: {offset} is below {last.offset}"
             self.file.append(_ENTRY.pack(timestamp, offset - self.base_offset))
             self._last = TimestampOffset(timestamp, offset)
