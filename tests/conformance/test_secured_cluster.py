@@ -163,7 +163,7 @@ def test_replication_continues_when_authenticated_sessions_expire(cluster: Clust
 
 def test_credentials_set_through_our_broker_are_valid_at_both(cluster: Cluster) -> None:
     if cluster.secured.protocol == "SSL":
-        pytest.skip("nobody says a password there")
+        pytest.skip("clients of this listener have certificates and no passwords")
     admin = AdminClient({**cluster.client, "bootstrap.servers": f"127.0.0.1:{cluster.ports[1]}"})
     wanted = UserScramCredentialUpsertion("bob", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4_096), b"opens")
     admin.alter_user_scram_credentials([wanted])["bob"].result(PATIENCE_S)

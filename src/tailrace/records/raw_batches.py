@@ -1,7 +1,7 @@
 """RawBatches: collects whole batches from chunks of a log or of Fetch responses, without decoding records.
 
 Its interface is that of `RecordColumns`: `BatchCollector`. Batches that a consumer may not
-see (control batches, aborted transactions) are left out unless they are requested.
+see (control batches, aborted transactions) are left out.
 """
 
 from __future__ import annotations
@@ -50,13 +50,11 @@ class RawBatches:
         end_offset: int = _LAST,
         *,
         aborted: AbortedRanges | None = None,
-        with_invisible: bool = False,
         max_bytes: int = 8_388_608,
     ) -> None:
         self.aborted: AbortedRanges = aborted or {}
         self.start_offset = start_offset
         self.end_offset = end_offset
-        self.with_invisible = with_invisible
         self.max_bytes = max_bytes
         self.next_offset = start_offset
         self.is_done = False
@@ -86,7 +84,7 @@ class RawBatches:
             if magic == 2 and base_offset >= self.end_offset:
                 self.is_done = True
                 return position
-            if last_offset >= self.start_offset and (self.with_invisible or self.is_visible(header)):
+            if last_offset >= self.start_offset and self.is_visible(header):
                 self._keep(bytes(view[position : position + size]), magic, position)
             self.next_offset = max(self.next_offset, last_offset + 1)
             self.is_done = self.next_offset >= self.end_offset
